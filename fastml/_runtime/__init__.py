@@ -1,0 +1,1 @@
+"""What every estimator shares: dispatch record, configuration, threads, callbacks, patching."""

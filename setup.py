@@ -1,0 +1,52 @@
+"""One table of compiled families, one set of flags."""
+
+import os
+import sys
+from glob import glob
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+# Compiled module -> its folder in csrc. The binding is csrc/<folder>/<module>.pyx.
+FAMILIES = {"runtime": "common", "kmeans": "kmeans"}
+
+if sys.platform == "win32":
+    compile_args, link_args = ["/O2", "/std:c++17"], []
+else:
+    compile_args = ["-O3", "-std=c++17", "-fvisibility=hidden", "-fno-math-errno", "-fopenmp-simd"]
+    link_args = ["-pthread"]
+    if os.environ.get("FASTML_SANITIZE"):
+        sanitize = "-fsanitize=" + os.environ["FASTML_SANITIZE"]
+        compile_args += ["-g", "-O1", "-fno-omit-frame-pointer", sanitize]
+        link_args += [sanitize]
+    else:
+        link_args += ["-Wl,-s"] if sys.platform == "linux" else []
+
+
+def extension(module, folder):
+    return Extension(
+        f"fastml._native.{module}",
+        sources=[f"csrc/{folder}/{module}.pyx", *glob(f"csrc/{folder}/*.cpp")],
+        depends=glob("csrc/**/*.h", recursive=True) + glob("csrc/**/*.pxd", recursive=True),
+        include_dirs=["csrc"],
+        extra_compile_args=compile_args,
+        extra_link_args=link_args,
+        language="c++",
+    )
+
+
+setup(
+    ext_modules=cythonize(
+        [extension(*item) for item in FAMILIES.items()],
+        build_dir="build/cython",
+        include_path=["csrc"],
+        compiler_directives={
+            "language_level": 3,
+            "boundscheck": False,
+            "wraparound": False,
+            "initializedcheck": False,
+            "cdivision": True,
+            "freethreading_compatible": True,
+        },
+    ),
+)
