@@ -7,7 +7,7 @@ from glob import glob
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-# Compiled module -> its folder in csrc. The binding is csrc/<folder>/<module>.pyx.
+# Compiled module -> its folder in csrc. The binding is csrc/<folder>/_<module>.pyx.
 FAMILIES = {"runtime": "common", "kmeans": "kmeans"}
 
 if sys.platform == "win32":
@@ -26,7 +26,7 @@ else:
 def extension(module, folder):
     return Extension(
         f"fastml._native.{module}",
-        sources=[f"csrc/{folder}/{module}.pyx", *glob(f"csrc/{folder}/*.cpp")],
+        sources=[f"csrc/{folder}/_{module}.pyx", *glob(f"csrc/{folder}/*.cpp")],
         depends=glob("csrc/**/*.h", recursive=True) + glob("csrc/**/*.pxd", recursive=True),
         include_dirs=["csrc"],
         extra_compile_args=compile_args,
@@ -39,7 +39,7 @@ setup(
     ext_modules=cythonize(
         [extension(*item) for item in FAMILIES.items()],
         build_dir="build/cython",
-        include_path=["csrc"],
+        include_path=["."],
         compiler_directives={
             "language_level": 3,
             "boundscheck": False,

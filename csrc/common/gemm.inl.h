@@ -1,0 +1,89 @@
+// Tile GEMM for use inside parallel regions: S = A·Bᵀ for row sets A (m, d) and B (n, d), tile by
+// tile, each tile handed to an epilogue while it is still in registers. One thread, no allocation.
+//
+// Both operands are packed in d-major panels, rows padded with zeros: A in panels of tile_rows,
+// whose entries are broadcast, B in panels of tile_cols = 3 vectors, whose entries are lanes.
+// One B panel stays in L1/L2 while all A panels stream past it: at 3·tile_rows FMAs for
+// 3 vector and tile_rows scalar loads, A may come from L3 without being felt.
+#include "common/simd.inl.h"
+
+constexpr int tile_rows = FML_TILE_ROWS;
+constexpr int tile_vecs = 3;
+template <class T> constexpr int tile_cols = tile_vecs * Simd<T>::lanes;
+// Longer rows are cut, so that a B panel's slice (tile_cols x depth) stays in L1.
+template <class T> constexpr std::ptrdiff_t tile_depth = 2048 / sizeof(T);
+
+template <class T> struct Tile {
+    typename Simd<T>::Vec at[tile_rows][tile_vecs];
+};
+
+constexpr std::ptrdiff_t ceil_div(std::ptrdiff_t a, std::ptrdiff_t b) { return (a + b - 1) / b; }
+
+// Rows [0, rows) of X (row stride ld) minus `shift` (d values, or null) into one panel
+// out[p * width + r]; rows up to `width` are filled with zeros.
+template <class T, int width>
+void pack_panel(const T* X, std::ptrdiff_t ld, std::ptrdiff_t rows, std::ptrdiff_t d,
+                const T* shift, T* out) {
+    constexpr int step = 8;  // columns a strip: a cache line of doubles, and it stays in L1
+    for (std::ptrdiff_t p0 = 0; p0 < d; p0 += step) {
+        const std::ptrdiff_t p1 = p0 + step < d ? p0 + step : d;
+        for (std::ptrdiff_t r = 0; r < rows; ++r)
+            for (std::ptrdiff_t p = p0; p < p1; ++p)
+                out[p * width + r] = shift ? X[r * ld + p] - shift[p] : X[r * ld + p];
+        for (std::ptrdiff_t r = rows; r < width; ++r)
+            for (std::ptrdiff_t p = p0; p < p1; ++p) out[p * width + r] = 0;
+    }
+}
+
+template <class T>
+FML_INLINE void tile_multiply(const T* a, const T* b, std::ptrdiff_t depth, Tile<T>& tile) {
+    using Vec = typename Simd<T>::Vec;
+    Tile<T> sum = tile;
+    for (std::ptrdiff_t p = 0; p < depth; ++p) {
+        Vec bp[tile_vecs];
+        FML_UNROLL
+        for (int v = 0; v < tile_vecs; ++v) bp[v] = load<Vec>(b + v * Simd<T>::lanes);
+        FML_UNROLL
+        for (int i = 0; i < tile_rows; ++i) {
+            FML_UNROLL
+            for (int v = 0; v < tile_vecs; ++v) sum.at[i][v] += bp[v] * a[i];
+        }
+        a += tile_rows;
+        b += tile_cols<T>;
+    }
+    tile = sum;
+}
+
+// All tiles of m_panels A panels against one B panel. `epilogue.begin(i0, tile)` sets a tile's
+// starting value (a bias, usually), `epilogue.end(i0, tile)` consumes the finished one; i0 is the
+// first A row. `spill` holds m_panels tiles, tile_rows x tile_cols values each, and is used only
+// when d > tile_depth.
+template <class T, class Epilogue>
+FML_INLINE void multiply_panel(const T* A, std::ptrdiff_t m_panels, const T* B, std::ptrdiff_t d,
+                               T* spill, Epilogue& epilogue) {
+    if (d <= tile_depth<T>) {
+        for (std::ptrdiff_t i = 0; i < m_panels; ++i) {
+            Tile<T> tile;
+            epilogue.begin(i * tile_rows, tile);
+            tile_multiply(A + i * tile_rows * d, B, d, tile);
+            epilogue.end(i * tile_rows, tile);
+        }
+        return;
+    }
+    for (std::ptrdiff_t p = 0; p < d; p += tile_depth<T>) {
+        const std::ptrdiff_t depth = d - p < tile_depth<T> ? d - p : tile_depth<T>;
+        for (std::ptrdiff_t i = 0; i < m_panels; ++i) {
+            T* kept = spill + i * tile_rows * tile_cols<T>;
+            Tile<T> tile;
+            if (p == 0)
+                epilogue.begin(i * tile_rows, tile);
+            else
+                std::memcpy(&tile, kept, sizeof tile);
+            tile_multiply(A + (i * d + p) * tile_rows, B + p * tile_cols<T>, depth, tile);
+            if (p + depth == d)
+                epilogue.end(i * tile_rows, tile);
+            else
+                std::memcpy(kept, &tile, sizeof tile);
+        }
+    }
+}

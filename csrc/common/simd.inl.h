@@ -1,0 +1,103 @@
+// Fixed-width vectors of T, compiled once per instruction set: Simd<T>::Vec holds
+// FML_VECTOR_BYTES of T, Simd<T>::Mask and Simd<T>::Index integers of the same width.
+// GCC and clang have such types; elsewhere a struct of plain loops stands in for them.
+#if defined(__GNUC__) && !defined(FML_PLAIN_VECTORS)
+
+#define FML_INLINE inline __attribute__((always_inline))
+#define FML_UNROLL _Pragma("GCC unroll 16")
+
+template <class T> struct Simd;
+template <> struct Simd<float> {
+    typedef float Vec __attribute__((vector_size(FML_VECTOR_BYTES)));
+    typedef std::int32_t Index __attribute__((vector_size(FML_VECTOR_BYTES)));
+    typedef std::int32_t Int;
+    static constexpr int lanes = FML_VECTOR_BYTES / 4;
+};
+template <> struct Simd<double> {
+    typedef double Vec __attribute__((vector_size(FML_VECTOR_BYTES)));
+    typedef std::int64_t Index __attribute__((vector_size(FML_VECTOR_BYTES)));
+    typedef std::int64_t Int;
+    static constexpr int lanes = FML_VECTOR_BYTES / 8;
+};
+
+// `mask` lanes are all ones or all zeros, as comparisons give them.
+template <class V, class M> FML_INLINE V select(const M& mask, const V& yes, const V& no) {
+    return mask ? yes : no;
+}
+
+#else
+
+#if defined(_MSC_VER)
+#define FML_INLINE __forceinline
+#else
+#define FML_INLINE inline
+#endif
+#define FML_UNROLL
+
+template <class S> struct Lanes {
+    static constexpr int size = FML_VECTOR_BYTES / sizeof(S);
+    S lane[size];
+    S& operator[](int i) { return lane[i]; }
+    const S& operator[](int i) const { return lane[i]; }
+};
+#define FML_LANEWISE(OP)                                                       \
+    template <class S> inline Lanes<S> operator OP(Lanes<S> a, const Lanes<S>& b) { \
+        for (int i = 0; i < Lanes<S>::size; ++i) a.lane[i] = a.lane[i] OP b.lane[i]; \
+        return a;                                                              \
+    }                                                                          \
+    template <class S> inline Lanes<S> operator OP(Lanes<S> a, S b) {          \
+        for (int i = 0; i < Lanes<S>::size; ++i) a.lane[i] = a.lane[i] OP b;   \
+        return a;                                                              \
+    }                                                                          \
+    template <class S> inline Lanes<S>& operator OP##=(Lanes<S>& a, const Lanes<S>& b) { \
+        return a = a OP b;                                                     \
+    }
+FML_LANEWISE(+)
+FML_LANEWISE(-)
+FML_LANEWISE(*)
+#undef FML_LANEWISE
+template <class S> struct Truth { bool lane[Lanes<S>::size]; };
+#define FML_COMPARE(OP)                                                        \
+    template <class S> inline Truth<S> operator OP(const Lanes<S>& a, const Lanes<S>& b) { \
+        Truth<S> m;                                                            \
+        for (int i = 0; i < Lanes<S>::size; ++i) m.lane[i] = a.lane[i] OP b.lane[i]; \
+        return m;                                                              \
+    }
+FML_COMPARE(<)
+FML_COMPARE(>)
+#undef FML_COMPARE
+template <class S, class M>
+inline Lanes<S> select(const M& mask, const Lanes<S>& yes, const Lanes<S>& no) {
+    Lanes<S> out;
+    for (int i = 0; i < Lanes<S>::size; ++i) out.lane[i] = mask.lane[i] ? yes.lane[i] : no.lane[i];
+    return out;
+}
+template <class T> struct Simd;
+template <> struct Simd<float> {
+    typedef Lanes<float> Vec;
+    typedef Lanes<std::int32_t> Index;
+    typedef std::int32_t Int;
+    static constexpr int lanes = Vec::size;
+};
+template <> struct Simd<double> {
+    typedef Lanes<double> Vec;
+    typedef Lanes<std::int64_t> Index;
+    typedef std::int64_t Int;
+    static constexpr int lanes = Vec::size;
+};
+
+#endif
+
+// Loads and stores go through memcpy: any alignment, no aliasing trouble, one instruction.
+template <class V, class T> FML_INLINE V load(const T* p) {
+    V v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+}
+template <class V, class T> FML_INLINE void store(T* p, const V& v) { std::memcpy(p, &v, sizeof v); }
+template <class V, class T> FML_INLINE V broadcast(T x) {
+    V v;
+    FML_UNROLL
+    for (int i = 0; i < static_cast<int>(sizeof(V) / sizeof(T)); ++i) v[i] = x;
+    return v;
+}

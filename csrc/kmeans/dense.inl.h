@@ -1,0 +1,354 @@
+// K-means on dense rows: the blocks, each for one thread and one range of rows.
+#include "common/gemm.inl.h"
+
+template <class T> FML_INLINE T squared_norm(const T* x, const T* shift, std::ptrdiff_t d) {
+    T sum = 0;
+    if (shift) {
+#pragma omp simd reduction(+ : sum)
+        for (std::ptrdiff_t p = 0; p < d; ++p) sum += (x[p] - shift[p]) * (x[p] - shift[p]);
+    } else {
+#pragma omp simd reduction(+ : sum)
+        for (std::ptrdiff_t p = 0; p < d; ++p) sum += x[p] * x[p];
+    }
+    return sum;
+}
+
+template <class T> FML_INLINE T squared_distance(const T* x, const T* y, std::ptrdiff_t d) {
+    T sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (std::ptrdiff_t p = 0; p < d; ++p) sum += (x[p] - y[p]) * (x[p] - y[p]);
+    return sum;
+}
+
+// A panel i of the centers and its starting scores: -|c|²/2, and -inf for the padding.
+template <class T>
+void pack_centers_panel(const T* centers, std::ptrdiff_t k, std::ptrdiff_t d, std::ptrdiff_t i,
+                        T* panels, T* bias) {
+    const std::ptrdiff_t first = i * tile_rows;
+    const std::ptrdiff_t rows = k - first < tile_rows ? k - first : tile_rows;
+    pack_panel<T, tile_rows>(centers + first * d, d, rows, d, nullptr, panels + first * d);
+    for (std::ptrdiff_t r = 0; r < tile_rows; ++r)
+        bias[first + r] =
+            r < rows ? T(-0.5) * squared_norm<T>(centers + (first + r) * d, nullptr, d)
+                     : -std::numeric_limits<T>::infinity();
+}
+
+// Keeps, for each of tile_cols rows, the best score x·c - |c|²/2 so far and whose it is.
+// Centers arrive in ascending order and must beat what is there: ties go to the lower index.
+template <class T> struct Nearest {
+    using Vec = typename Simd<T>::Vec;
+    using Index = typename Simd<T>::Index;
+    const T* bias;
+    Vec best[tile_vecs];
+    Index index[tile_vecs];
+
+    FML_INLINE explicit Nearest(const T* bias_of_centers) : bias(bias_of_centers) {
+        for (int v = 0; v < tile_vecs; ++v) {
+            best[v] = broadcast<Vec>(-std::numeric_limits<T>::infinity());
+            index[v] = broadcast<Index>(typename Simd<T>::Int(0));
+        }
+    }
+    FML_INLINE void begin(std::ptrdiff_t i0, Tile<T>& tile) const {
+        FML_UNROLL
+        for (int i = 0; i < tile_rows; ++i) {
+            FML_UNROLL
+            for (int v = 0; v < tile_vecs; ++v) tile.at[i][v] = broadcast<Vec>(bias[i0 + i]);
+        }
+    }
+    FML_INLINE void end(std::ptrdiff_t i0, const Tile<T>& tile) {
+        FML_UNROLL
+        for (int i = 0; i < tile_rows; ++i) {
+            const Index here = broadcast<Index>(static_cast<typename Simd<T>::Int>(i0 + i));
+            FML_UNROLL
+            for (int v = 0; v < tile_vecs; ++v) {
+                const auto better = tile.at[i][v] > best[v];
+                best[v] = select(better, tile.at[i][v], best[v]);
+                index[v] = select(better, here, index[v]);
+            }
+        }
+    }
+};
+
+// Labels of rows [begin, end); returns how many changed.
+// scratch: a B panel (tile_cols x d), then what multiply_panel spills.
+template <class T>
+std::ptrdiff_t assign_dense_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end,
+                                  const T* panels, const T* bias, std::ptrdiff_t n_panels,
+                                  std::int32_t* labels, T* scratch) {
+    constexpr int lanes = Simd<T>::lanes;
+    T *panel = scratch, *spill = panel + tile_cols<T> * X.d;
+    std::ptrdiff_t changed = 0;
+    for (std::ptrdiff_t i = begin; i < end; i += tile_cols<T>) {
+        const std::ptrdiff_t rows = end - i < tile_cols<T> ? end - i : tile_cols<T>;
+        pack_panel<T, tile_cols<T>>(X.data + i * X.d, X.d, rows, X.d, X.shift, panel);
+        Nearest<T> nearest(bias);
+        multiply_panel(panels, n_panels, panel, X.d, spill, nearest);
+        for (std::ptrdiff_t r = 0; r < rows; ++r) {
+            const auto label = static_cast<std::int32_t>(nearest.index[r / lanes][r % lanes]);
+            changed += labels[i + r] != label;
+            labels[i + r] = label;
+        }
+    }
+    return changed;
+}
+
+// sums[p] += w * (x[p] - shift[p]) for columns [p0, p1).
+template <class T>
+FML_INLINE void add_row(const T* x, const T* shift, double w, std::ptrdiff_t p0, std::ptrdiff_t p1,
+                        double* sums) {
+    if (shift) {
+        for (std::ptrdiff_t p = p0; p < p1; ++p) sums[p] += w * static_cast<double>(x[p] - shift[p]);
+    } else {
+        for (std::ptrdiff_t p = p0; p < p1; ++p) sums[p] += w * static_cast<double>(x[p]);
+    }
+}
+
+template <class T>
+void sum_block(const Rows<T>& X, const T* w, const std::int32_t* labels, std::ptrdiff_t begin,
+               std::ptrdiff_t end, double* sums, double* weights) {
+    for (std::ptrdiff_t i = begin; i < end; ++i) {
+        const double wi = w ? w[i] : 1;
+        add_row(X.data + i * X.d, X.shift, wi, 0, X.d, sums + labels[i] * X.d);
+        weights[labels[i]] += wi;
+    }
+}
+
+// Columns [p0, p1) of one cluster, whose rows are listed in ascending order.
+template <class T>
+void sum_listed(const Rows<T>& X, const T* w, const std::int32_t* rows, std::ptrdiff_t n_rows,
+                std::ptrdiff_t p0, std::ptrdiff_t p1, double* sums) {
+    for (std::ptrdiff_t p = p0; p < p1; ++p) sums[p] = 0;
+    for (std::ptrdiff_t r = 0; r < n_rows; ++r)
+        add_row(X.data + rows[r] * X.d, X.shift, w ? double(w[rows[r]]) : 1.0, p0, p1, sums);
+}
+
+// norms[0, end - begin) of rows [begin, end).
+template <class T>
+void norms_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, T* norms) {
+    for (std::ptrdiff_t i = begin; i < end; ++i)
+        norms[i - begin] = squared_norm(X.data + i * X.d, X.shift, X.d);
+}
+
+// By differences, in double: this is the number that users compare.
+template <class T>
+double inertia_block(const Rows<T>& X, const T* w, const T* centers, const std::int32_t* labels,
+                     std::int32_t only, std::ptrdiff_t begin, std::ptrdiff_t end, T* sqdist) {
+    double total = 0;
+    for (std::ptrdiff_t i = begin; i < end; ++i) {
+        if (only >= 0 && labels[i] != only) continue;
+        const T *x = X.data + i * X.d, *c = centers + labels[i] * X.d;
+        double sum = 0;
+        if (X.shift) {
+#pragma omp simd reduction(+ : sum)
+            for (std::ptrdiff_t p = 0; p < X.d; ++p) {
+                const double t = static_cast<double>(x[p] - X.shift[p]) - c[p];
+                sum += t * t;
+            }
+        } else {
+#pragma omp simd reduction(+ : sum)
+            for (std::ptrdiff_t p = 0; p < X.d; ++p) {
+                const double t = static_cast<double>(x[p]) - c[p];
+                sum += t * t;
+            }
+        }
+        if (sqdist) sqdist[i] = static_cast<T>(sum);
+        total += w ? w[i] * sum : sum;
+    }
+    return total;
+}
+
+// |a|² + |b|² - 2a·b loses what the norms and the distance have in common. Below this share of the
+// norms a distance is taken again, by differences: a few entries in a thousand, usually.
+template <class T> constexpr T cancels = T(0.05);
+
+template <class T> FML_INLINE bool any(const typename Simd<T>::Vec& flags) {
+    T sum = 0;
+    for (int l = 0; l < Simd<T>::lanes; ++l) sum += flags[l];
+    return sum > 0;
+}
+
+// Turns a tile of dot products into squared distances, never negative. A rows i < n_a have norms
+// norms_a[i], B rows norms_b (tile_cols of them, padded). exact(i, j) is one pair by differences.
+template <class T, class Exact>
+FML_INLINE void to_sqdist(Tile<T>& tile, const T* norms_a, std::ptrdiff_t n_a, const T* norms_b,
+                          std::ptrdiff_t n_b, const Exact& exact) {
+    using Vec = typename Simd<T>::Vec;
+    constexpr int lanes = Simd<T>::lanes;
+    Vec lost = broadcast<Vec>(T(0));
+    FML_UNROLL
+    for (int v = 0; v < tile_vecs; ++v) {
+        const Vec norm_b = load<Vec>(norms_b + v * lanes);
+        FML_UNROLL
+        for (int i = 0; i < tile_rows; ++i) {
+            const Vec norms = norm_b + norms_a[i];
+            Vec& entry = tile.at[i][v];
+            entry = norms - entry * T(2);
+            lost = select(entry < norms * cancels<T>, broadcast<Vec>(T(1)), lost);
+        }
+    }
+    if (!any<T>(lost)) return;
+    for (std::ptrdiff_t i = 0; i < n_a; ++i)
+        for (std::ptrdiff_t j = 0; j < n_b; ++j) {
+            T entry = tile.at[i][j / lanes][j % lanes];
+            if (entry < (norms_a[i] + norms_b[j]) * cancels<T>)
+                tile.at[i][j / lanes][j % lanes] = exact(i, j);
+        }
+}
+
+// Squared distance between a row of X and a (shifted) center.
+template <class T> struct RowToCenter {
+    const T *rows, *shift, *centers;
+    std::ptrdiff_t d;
+    T operator()(std::ptrdiff_t i, std::ptrdiff_t j) const {
+        const T *x = rows + i * d, *c = centers + j * d;
+        if (!shift) return squared_distance(x, c, d);
+        T sum = 0;
+        for (std::ptrdiff_t p = 0; p < d; ++p) {
+            const T t = x[p] - shift[p] - c[p];
+            sum += t * t;
+        }
+        return sum;
+    }
+};
+
+// Tiles of row blocks (A) against center panels (B), written out as distances.
+template <class T> struct WriteDistances {
+    RowToCenter<T> exact;
+    const T *norms_a, *norms_b;
+    std::ptrdiff_t n_rows, n_cols, k;
+    T* out;  // entry (0, 0) of this block
+
+    FML_INLINE void begin(std::ptrdiff_t, Tile<T>& tile) const { tile = Tile<T>{}; }
+    FML_INLINE void end(std::ptrdiff_t i0, Tile<T>& tile) const {
+        constexpr int lanes = Simd<T>::lanes;
+        const std::ptrdiff_t rows = n_rows - i0 < tile_rows ? n_rows - i0 : tile_rows;
+        RowToCenter<T> pair = exact;
+        pair.rows += i0 * pair.d;
+        to_sqdist(tile, norms_a + i0, rows, norms_b, n_cols, pair);
+        for (std::ptrdiff_t i = 0; i < rows; ++i) {
+            T row[tile_cols<T>];
+            for (int v = 0; v < tile_vecs; ++v) store(row + v * lanes, tile.at[i][v]);
+            T* target = out + (i0 + i) * k;
+            for (std::ptrdiff_t j = 0; j < n_cols; ++j) target[j] = std::sqrt(row[j]);
+        }
+    }
+};
+
+// Distances of rows [begin, end), at most max_panels A panels of them. `centers_b` are the centers
+// as B panels, norms_b theirs, padded. scratch: max_panels A panels, their norms, the spill.
+template <class T>
+void distances_dense_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end,
+                           const T* centers, const T* centers_b, const T* norms_b,
+                           std::ptrdiff_t k, T* out, T* scratch, std::ptrdiff_t max_panels) {
+    T *a = scratch, *norms_a = a + max_panels * tile_rows * X.d;
+    T* spill = norms_a + max_panels * tile_rows;
+    const std::ptrdiff_t n_panels = ceil_div(end - begin, tile_rows);
+    for (std::ptrdiff_t i = 0; i < n_panels; ++i) {
+        const std::ptrdiff_t first = begin + i * tile_rows;
+        const std::ptrdiff_t rows = end - first < tile_rows ? end - first : tile_rows;
+        pack_panel<T, tile_rows>(X.data + first * X.d, X.d, rows, X.d, X.shift,
+                                 a + i * tile_rows * X.d);
+        for (std::ptrdiff_t r = 0; r < tile_rows; ++r)
+            norms_a[i * tile_rows + r] =
+                r < rows ? squared_norm(X.data + (first + r) * X.d, X.shift, X.d) : T(0);
+    }
+    for (std::ptrdiff_t j = 0; j < k; j += tile_cols<T>) {
+        WriteDistances<T> write{{X.data + begin * X.d, X.shift, centers + j * X.d, X.d},
+                                norms_a, norms_b + j, end - begin,
+                                k - j < tile_cols<T> ? k - j : tile_cols<T>, k,
+                                out + begin * k + j};
+        multiply_panel(a, n_panels, centers_b + j * X.d, X.d, spill, write);
+    }
+}
+
+template <class T>
+void pack_cols_panel(const T* rows, std::ptrdiff_t n, std::ptrdiff_t d, std::ptrdiff_t j,
+                     T* panels, T* norms) {
+    const std::ptrdiff_t first = j * tile_cols<T>;
+    const std::ptrdiff_t here = n - first < tile_cols<T> ? n - first : tile_cols<T>;
+    pack_panel<T, tile_cols<T>>(rows + first * d, d, here, d, nullptr, panels + first * d);
+    for (std::ptrdiff_t r = 0; r < tile_cols<T>; ++r)
+        norms[first + r] = r < here ? squared_norm<T>(rows + (first + r) * d, nullptr, d) : T(0);
+}
+
+template <class T> struct RowToRow {
+    const T *candidates, *rows;
+    const std::ptrdiff_t* index;
+    std::ptrdiff_t d;
+    T operator()(std::ptrdiff_t i, std::ptrdiff_t j) const {
+        return squared_distance(candidates + index[i] * d, rows + j * d, d);
+    }
+};
+
+// Tiles of candidates (A) against row panels (B): best = min(closest, squared distance).
+template <class T> struct TryCandidates {
+    RowToRow<T> exact;
+    const T *norms_a, *norms_b, *closest;
+    std::ptrdiff_t n_candidates, n_rows, n;
+    T* best;  // at the first row of this panel
+
+    FML_INLINE void begin(std::ptrdiff_t, Tile<T>& tile) const { tile = Tile<T>{}; }
+    FML_INLINE void end(std::ptrdiff_t i0, Tile<T>& tile) const {
+        using Vec = typename Simd<T>::Vec;
+        constexpr int lanes = Simd<T>::lanes;
+        const std::ptrdiff_t here = n_candidates - i0 < tile_rows ? n_candidates - i0 : tile_rows;
+        RowToRow<T> pair = exact;
+        pair.index += i0;
+        to_sqdist(tile, norms_a + i0, here, norms_b, n_rows, pair);
+        for (std::ptrdiff_t i = 0; i < here; ++i) {
+            T row[tile_cols<T>];
+            for (int v = 0; v < tile_vecs; ++v) {
+                const Vec old = load<Vec>(closest + v * lanes);
+                store(row + v * lanes, select(tile.at[i][v] < old, tile.at[i][v], old));
+            }
+            T* target = best + (i0 + i) * n;
+            for (std::ptrdiff_t r = 0; r < n_rows; ++r) target[r] = row[r];
+        }
+    }
+};
+
+// Rows [begin, end) against packed candidates; potential gets this block's part.
+// scratch: a B panel, two rows of tile_cols, the spill.
+template <class T>
+void try_dense_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, const T* w,
+                     const T* norms, const T* closest, const T* panels, std::ptrdiff_t n_panels,
+                     const T* norms_a, const std::ptrdiff_t* index, std::ptrdiff_t n_candidates,
+                     T* best, double* potential, T* scratch) {
+    T *panel = scratch, *norms_b = panel + tile_cols<T> * X.d, *old = norms_b + tile_cols<T>;
+    T* spill = old + tile_cols<T>;
+    for (std::ptrdiff_t i = begin; i < end; i += tile_cols<T>) {
+        const std::ptrdiff_t rows = end - i < tile_cols<T> ? end - i : tile_cols<T>;
+        pack_panel<T, tile_cols<T>>(X.data + i * X.d, X.d, rows, X.d, X.shift, panel);
+        for (std::ptrdiff_t r = 0; r < tile_cols<T>; ++r) {
+            norms_b[r] = r < rows ? norms[i + r] : T(0);
+            old[r] = closest && r < rows ? closest[i + r] : std::numeric_limits<T>::infinity();
+        }
+        TryCandidates<T> attempt{{X.data, X.data + i * X.d, index, X.d}, norms_a, norms_b, old,
+                                 n_candidates, rows, X.n, best + i};
+        multiply_panel(panels, n_panels, panel, X.d, spill, attempt);
+    }
+    for (std::ptrdiff_t c = 0; c < n_candidates; ++c) {
+        const T* b = best + c * X.n;
+        double sum = 0;
+        if (w) {
+#pragma omp simd reduction(+ : sum)
+            for (std::ptrdiff_t i = begin; i < end; ++i) sum += static_cast<double>(w[i]) * b[i];
+        } else {
+#pragma omp simd reduction(+ : sum)
+            for (std::ptrdiff_t i = begin; i < end; ++i) sum += static_cast<double>(b[i]);
+        }
+        potential[c] = sum;
+    }
+}
+
+// Sums of x - pivot and its squares over rows [begin, end), d each.
+template <class T>
+void moments_block(const Rows<T>& X, const T* pivot, std::ptrdiff_t begin, std::ptrdiff_t end,
+                   double* sum, double* sum_of_squares) {
+    for (std::ptrdiff_t i = begin; i < end; ++i)
+        for (std::ptrdiff_t p = 0; p < X.d; ++p) {
+            const double t = static_cast<double>(X.data[i * X.d + p]) - pivot[p];
+            sum[p] += t;
+            sum_of_squares[p] += t * t;
+        }
+}

@@ -1,0 +1,389 @@
+#include "kmeans/kmeans.h"
+
+// std headers come before any target region
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "common/isa.h"
+#include "common/scratch.h"
+
+#define FML_KERNEL "kmeans/kmeans.inl.h"
+#include "common/foreach_isa.h"
+
+namespace fastml {
+namespace {
+
+using std::ptrdiff_t;
+
+constexpr ptrdiff_t ceil_div(ptrdiff_t a, ptrdiff_t b) { return (a + b - 1) / b; }
+
+// Every tile width of every instruction set divides this, so blocks of so many rows (or a
+// multiple) are cut into tiles the same way wherever they start.
+constexpr ptrdiff_t block_unit = 48;
+
+// Blocks of rows, from n alone: as even as can be, about `wanted` of them.
+struct Grid {
+    ptrdiff_t n, rows, blocks;
+    Grid(ptrdiff_t n_rows, ptrdiff_t wanted)
+        : n(n_rows), rows(ceil_div(ceil_div(n_rows, wanted), block_unit) * block_unit),
+          blocks(ceil_div(n_rows, rows)) {}
+    ptrdiff_t begin(ptrdiff_t b) const { return b * rows; }
+    ptrdiff_t end(ptrdiff_t b) const { return b + 1 < blocks ? (b + 1) * rows : n; }
+};
+
+// Blocks that are summed apart are few, since each has its own sums; others only need to be small
+// enough to balance.
+constexpr ptrdiff_t summed_blocks = 64, free_blocks = 512;
+
+// Below this many multiply-adds waking the pool costs more than it brings.
+constexpr double worth_threads = 1e5;
+
+int threads_for(double work, int n_threads) { return work < worth_threads ? 1 : n_threads; }
+
+struct Shape {
+    ptrdiff_t rows, cols, depth;
+};
+// Per-thread scratch starts on a cache line: a multiple of 16 floats.
+constexpr ptrdiff_t aligned(ptrdiff_t size) { return ceil_div(size, 16) * 16; }
+
+template <class T> Shape shape() {
+    Shape s;
+    FML_PICK(tile_shape<T>)(&s.rows, &s.cols, &s.depth);
+    return s;
+}
+// Values that multiply_panel spills: a tile for every panel, when rows are long.
+ptrdiff_t spill_size(const Shape& s, ptrdiff_t d, ptrdiff_t panels) {
+    return d > s.depth ? panels * s.rows * s.cols : 0;
+}
+
+// Adds the blocks' parts in block order, entry by entry.
+template <class To>
+void add_parts(const double* parts, ptrdiff_t n_parts, ptrdiff_t size, To* total) {
+    for (ptrdiff_t e = 0; e < size; ++e) {
+        double sum = 0;
+        for (ptrdiff_t b = 0; b < n_parts; ++b) sum += parts[b * size + e];
+        total[e] = static_cast<To>(sum);
+    }
+}
+
+// Centers as the columns of a padded (d, stride) matrix.
+template <class T> struct Columns {
+    ptrdiff_t stride;
+    Scratch<T> at;
+    Columns(const T* centers, ptrdiff_t k, ptrdiff_t d)
+        : stride(ceil_div(k, 16) * 16), at(d * stride) {
+        if (!at) return;
+        for (ptrdiff_t p = 0; p < d; ++p)
+            for (ptrdiff_t j = 0; j < stride; ++j)
+                at[p * stride + j] = j < k ? centers[j * d + p] : T(0);
+    }
+};
+
+template <class T> void exact_norms(const T* centers, ptrdiff_t k, ptrdiff_t d, double* norms) {
+    for (ptrdiff_t j = 0; j < k; ++j) {
+        double sum = 0;
+        for (ptrdiff_t p = 0; p < d; ++p)
+            sum += static_cast<double>(centers[j * d + p]) * centers[j * d + p];
+        norms[j] = sum;
+    }
+}
+
+// Sums of a few clusters fit in L2 beside the data: each block of rows keeps its own.
+constexpr ptrdiff_t fused_sums = 1 << 14;
+
+template <class T>
+Status assign_dense(const Rows<T>& X, const T* w, const T* centers, ptrdiff_t k,
+                    std::int32_t* labels, ptrdiff_t* changed, double* sums, double* weights,
+                    int n_threads) noexcept {
+    const Shape s = shape<T>();
+    const double work = static_cast<double>(X.n) * k * X.d;
+    n_threads = threads_for(work, n_threads);
+    const ptrdiff_t panels = ceil_div(k, s.rows);
+    const bool fused = sums && k * X.d <= fused_sums;
+    const Grid grid(X.n, fused ? summed_blocks : free_blocks);
+    const ptrdiff_t part = fused ? k * (X.d + 1) : 0;
+    const ptrdiff_t per_thread = aligned(s.cols * X.d + spill_size(s, X.d, panels));
+    Scratch<T> packed(panels * s.rows * X.d), bias(panels * s.rows);
+    Scratch<T> scratch(n_threads * per_thread);
+    Scratch<double> parts(grid.blocks * part);
+    Scratch<ptrdiff_t> moved(grid.blocks);
+    if (!packed || !bias || !scratch || !parts || !moved) return Status::no_memory;
+
+    const auto pack = FML_PICK(pack_centers_panel<T>);
+    for (ptrdiff_t i = 0; i < panels; ++i) pack(centers, k, X.d, i, packed.get(), bias.get());
+    const auto run = FML_PICK(assign_dense_block<T>);
+    const auto add = FML_PICK(sum_block<T>);
+    const Status status = parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int worker) {
+        moved[b] = run(X, grid.begin(b), grid.end(b), packed.get(), bias.get(), panels, labels,
+                       scratch.get() + worker * per_thread);
+        if (!fused) return;
+        double* mine = parts.get() + b * part;
+        std::memset(mine, 0, part * sizeof(double));
+        add(X, w, labels, grid.begin(b), grid.end(b), mine, mine + k * X.d);
+    });
+    if (status != Status::ok) return status;
+    *changed = 0;
+    for (ptrdiff_t b = 0; b < grid.blocks; ++b) *changed += moved[b];
+    if (!sums) return Status::ok;
+    if (!fused) return sum_by_label(X, w, labels, k, sums, weights, n_threads);
+    // Parts lie (sums, weights) behind each other; add the two in one go each.
+    for (ptrdiff_t e = 0; e < part; ++e) {
+        double sum = 0;
+        for (ptrdiff_t b = 0; b < grid.blocks; ++b) sum += parts[b * part + e];
+        (e < k * X.d ? sums[e] : weights[e - k * X.d]) = sum;
+    }
+    return Status::ok;
+}
+
+template <class T>
+Status assign_sparse(const Rows<T>& X, const T* w, const T* centers, ptrdiff_t k,
+                     std::int32_t* labels, ptrdiff_t* changed, double* sums, double* weights,
+                     int n_threads) noexcept {
+    n_threads = threads_for(static_cast<double>(X.indptr[X.n]) * k, n_threads);
+    const Columns<T> columns(centers, k, X.d);
+    const Grid grid(X.n, free_blocks);
+    Scratch<T> bias(k), dots(n_threads * columns.stride);
+    Scratch<double> norms(k);
+    Scratch<ptrdiff_t> moved(grid.blocks);
+    if (!columns.at || !bias || !dots || !norms || !moved) return Status::no_memory;
+    exact_norms(centers, k, X.d, norms.get());
+    for (ptrdiff_t j = 0; j < k; ++j) bias[j] = static_cast<T>(-0.5 * norms[j]);
+    const auto run = FML_PICK(assign_sparse_block<T>);
+    const Status status = parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int worker) {
+        moved[b] = run(X, grid.begin(b), grid.end(b), columns.at.get(), bias.get(), k,
+                       columns.stride, labels, dots.get() + worker * columns.stride);
+    });
+    if (status != Status::ok) return status;
+    *changed = 0;
+    for (ptrdiff_t b = 0; b < grid.blocks; ++b) *changed += moved[b];
+    return sums ? sum_by_label(X, w, labels, k, sums, weights, n_threads) : Status::ok;
+}
+
+}  // namespace
+
+template <class T>
+Status assign(const Rows<T>& X, const T* w, const T* centers, ptrdiff_t k, std::int32_t* labels,
+              ptrdiff_t* changed, double* sums, double* weights, int n_threads) noexcept {
+    const auto run = X.indptr ? assign_sparse<T> : assign_dense<T>;
+    return run(X, w, centers, k, labels, changed, sums, weights, n_threads);
+}
+
+// A stable counting sort by label, then each cluster on its own: no partial sums to merge, and
+// rows are added in ascending order whatever the number of threads.
+template <class T>
+Status sum_by_label(const Rows<T>& X, const T* w, const std::int32_t* labels, ptrdiff_t k,
+                    double* sums, double* weights, int n_threads) noexcept {
+    Scratch<ptrdiff_t> start(k + 1);
+    Scratch<std::int32_t> order(X.n);
+    if (!start || !order) return Status::no_memory;
+    std::memset(start.get(), 0, (k + 1) * sizeof(ptrdiff_t));
+    std::memset(weights, 0, k * sizeof(double));
+    for (ptrdiff_t i = 0; i < X.n; ++i) {
+        ++start[labels[i]];
+        weights[labels[i]] += w ? w[i] : 1;
+    }
+    for (ptrdiff_t j = 0, sum = 0; j <= k; ++j) {
+        const ptrdiff_t count = j < k ? start[j] : 0;
+        start[j] = sum;
+        sum += count;
+    }
+    for (ptrdiff_t i = 0; i < X.n; ++i) order[start[labels[i]]++] = static_cast<std::int32_t>(i);
+    // Now start[j] is where cluster j ends.
+    const auto rows_of = [&](ptrdiff_t j) { return j ? start[j - 1] : 0; };
+
+    n_threads = threads_for(static_cast<double>(X.n) * X.d, n_threads);
+    if (X.indptr) {
+        const auto sum_sparse = FML_PICK(sum_listed_sparse<T>);
+        return parallel(k, n_threads, [&](ptrdiff_t j, int) {
+            sum_sparse(X, w, order.get() + rows_of(j), start[j] - rows_of(j), sums + j * X.d);
+        });
+    }
+    const auto sum_dense = FML_PICK(sum_listed<T>);
+    constexpr ptrdiff_t strip = 1024;  // columns whose sums stay in L1
+    const ptrdiff_t strips = ceil_div(X.d, strip);
+    return parallel(k * strips, n_threads, [&](ptrdiff_t t, int) {
+        const ptrdiff_t j = t / strips, p0 = t % strips * strip;
+        const ptrdiff_t p1 = p0 + strip < X.d ? p0 + strip : X.d;
+        sum_dense(X, w, order.get() + rows_of(j), start[j] - rows_of(j), p0, p1, sums + j * X.d);
+    });
+}
+
+template <class T>
+Status inertia(const Rows<T>& X, const T* w, const T* centers, const std::int32_t* labels,
+               ptrdiff_t k, std::int32_t only, T* sqdist, double* inertia,
+               int n_threads) noexcept {
+    const Grid grid(X.n, summed_blocks);
+    Scratch<double> norms(X.indptr ? k : 0), parts(grid.blocks);
+    if (!norms || !parts) return Status::no_memory;
+    if (X.indptr) exact_norms(centers, k, X.d, norms.get());
+    const auto dense = FML_PICK(inertia_block<T>);
+    const auto sparse = FML_PICK(inertia_sparse_block<T>);
+    n_threads = threads_for(static_cast<double>(X.n) * X.d, n_threads);
+    const Status status = parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int) {
+        parts[b] = X.indptr ? sparse(X, w, centers, norms.get(), labels, only, grid.begin(b),
+                                     grid.end(b), sqdist)
+                            : dense(X, w, centers, labels, only, grid.begin(b), grid.end(b), sqdist);
+    });
+    if (status == Status::ok) add_parts(parts.get(), grid.blocks, 1, inertia);
+    return status;
+}
+
+template <class T>
+Status distances(const Rows<T>& X, const T* centers, ptrdiff_t k, T* out, int n_threads) noexcept {
+    n_threads = threads_for(static_cast<double>(X.n) * k * X.d, n_threads);
+    if (X.indptr) {
+        const Columns<T> columns(centers, k, X.d);
+        Scratch<double> norms(k);
+        Scratch<T> row(n_threads * columns.stride);
+        if (!columns.at || !norms || !row) return Status::no_memory;
+        exact_norms(centers, k, X.d, norms.get());
+        const Grid grid(X.n, free_blocks);
+        const auto run = FML_PICK(distances_sparse_block<T>);
+        return parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int worker) {
+            run(X, grid.begin(b), grid.end(b), centers, columns.at.get(), norms.get(), k,
+                columns.stride, out, row.get() + worker * columns.stride);
+        });
+    }
+    const Shape s = shape<T>();
+    const ptrdiff_t panels = ceil_div(k, s.cols);
+    const ptrdiff_t rows = 2 * block_unit;  // A panels of so many rows stay in L2
+    const ptrdiff_t a_panels = ceil_div(rows, s.rows);
+    const ptrdiff_t per_thread =
+        aligned(a_panels * s.rows * (X.d + 1) + spill_size(s, X.d, a_panels));
+    Scratch<T> packed(panels * s.cols * X.d), norms(panels * s.cols);
+    Scratch<T> scratch(n_threads * per_thread);
+    if (!packed || !norms || !scratch) return Status::no_memory;
+    const auto pack = FML_PICK(pack_cols_panel<T>);
+    for (ptrdiff_t j = 0; j < panels; ++j) pack(centers, k, X.d, j, packed.get(), norms.get());
+    const auto run = FML_PICK(distances_dense_block<T>);
+    return parallel(ceil_div(X.n, rows), n_threads, [&](ptrdiff_t b, int worker) {
+        const ptrdiff_t end = (b + 1) * rows < X.n ? (b + 1) * rows : X.n;
+        run(X, b * rows, end, centers, packed.get(), norms.get(), k, out,
+            scratch.get() + worker * per_thread, a_panels);
+    });
+}
+
+template <class T>
+Status row_norms(const Rows<T>& X, T* norms, int n_threads) noexcept {
+    const Grid grid(X.n, free_blocks);
+    const auto run = X.indptr ? FML_PICK(norms_sparse_block<T>) : FML_PICK(norms_block<T>);
+    return parallel(grid.blocks, threads_for(static_cast<double>(X.n) * X.d, n_threads),
+                    [&](ptrdiff_t b, int) {
+                        run(X, grid.begin(b), grid.end(b), norms + grid.begin(b));
+                    });
+}
+
+template <class T>
+Status try_candidates(const Rows<T>& X, const T* w, const T* norms, const T* closest,
+                      const ptrdiff_t* candidates, ptrdiff_t n_candidates, T* best,
+                      double* potential, int n_threads) noexcept {
+    n_threads = threads_for(static_cast<double>(X.n) * n_candidates * X.d, n_threads);
+    const Shape s = shape<T>();
+    const Grid grid(X.n, summed_blocks);
+    const ptrdiff_t panels = ceil_div(n_candidates, s.rows);
+    Scratch<T> dense(n_candidates * X.d);
+    Scratch<double> parts(grid.blocks * n_candidates), exact(n_candidates);
+    if (!dense || !parts || !exact) return Status::no_memory;
+    for (ptrdiff_t c = 0; c < n_candidates; ++c) {
+        T* row = dense.get() + c * X.d;
+        const ptrdiff_t i = candidates[c];
+        if (X.indptr) {
+            for (ptrdiff_t p = 0; p < X.d; ++p) row[p] = 0;
+            for (ptrdiff_t q = X.indptr[i]; q < X.indptr[i + 1]; ++q) row[X.indices[q]] += X.data[q];
+        } else {
+            for (ptrdiff_t p = 0; p < X.d; ++p)
+                row[p] = X.shift ? X.data[i * X.d + p] - X.shift[p] : X.data[i * X.d + p];
+        }
+    }
+    Status status;
+    if (X.indptr) {
+        const Columns<T> columns(dense.get(), n_candidates, X.d);
+        Scratch<T> row(n_threads * columns.stride);
+        if (!columns.at || !row) return Status::no_memory;
+        exact_norms(dense.get(), n_candidates, X.d, exact.get());
+        const auto run = FML_PICK(try_sparse_block<T>);
+        status = parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int worker) {
+            run(X, grid.begin(b), grid.end(b), w, norms, closest, dense.get(), columns.at.get(),
+                exact.get(), n_candidates, columns.stride, best,
+                parts.get() + b * n_candidates, row.get() + worker * columns.stride);
+        });
+    } else {
+        const ptrdiff_t per_thread = aligned(s.cols * (X.d + 2) + spill_size(s, X.d, panels));
+        Scratch<T> packed(panels * s.rows * X.d), norms_a(panels * s.rows);
+        Scratch<T> scratch(n_threads * per_thread);
+        if (!packed || !norms_a || !scratch) return Status::no_memory;
+        const auto pack = FML_PICK(pack_centers_panel<T>);
+        for (ptrdiff_t i = 0; i < panels; ++i)
+            pack(dense.get(), n_candidates, X.d, i, packed.get(), norms_a.get());
+        for (ptrdiff_t c = 0; c < panels * s.rows; ++c)
+            norms_a[c] = c < n_candidates ? norms[candidates[c]] : T(0);
+        const auto run = FML_PICK(try_dense_block<T>);
+        status = parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int worker) {
+            run(X, grid.begin(b), grid.end(b), w, norms, closest, packed.get(), panels,
+                norms_a.get(), candidates, n_candidates, best, parts.get() + b * n_candidates,
+                scratch.get() + worker * per_thread);
+        });
+    }
+    if (status == Status::ok) add_parts(parts.get(), grid.blocks, n_candidates, potential);
+    return status;
+}
+
+template <class T>
+Status column_moments(const Rows<T>& X, double* mean, double* variance, int n_threads) noexcept {
+    const Grid grid(X.n, summed_blocks);
+    // Summed about the first row (dense) rather than zero: far from the origin, squares cancel.
+    const T* pivot = X.indptr ? nullptr : X.data;
+    Scratch<double> parts(grid.blocks * 2 * X.d), total(2 * X.d);
+    if (!parts || !total) return Status::no_memory;
+    const auto run = X.indptr ? FML_PICK(moments_sparse_block<T>) : FML_PICK(moments_block<T>);
+    n_threads = threads_for(static_cast<double>(X.n) * X.d, n_threads);
+    const Status status = parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int) {
+        double* mine = parts.get() + b * 2 * X.d;
+        std::memset(mine, 0, 2 * X.d * sizeof(double));
+        run(X, pivot, grid.begin(b), grid.end(b), mine, mine + X.d);
+    });
+    if (status != Status::ok) return status;
+    add_parts(parts.get(), grid.blocks, 2 * X.d, total.get());
+    for (ptrdiff_t p = 0; p < X.d; ++p) {
+        const double offset = total[p] / X.n;
+        const double spread = total[X.d + p] / X.n - offset * offset;
+        mean[p] = offset + (pivot ? static_cast<double>(pivot[p]) : 0.0);
+        variance[p] = spread > 0 ? spread : 0;
+    }
+    return status;
+}
+
+template <class T>
+void search_cumulative(const T* p, const T* w, ptrdiff_t n, const double* target,
+                       ptrdiff_t n_targets, ptrdiff_t* index) noexcept {
+    T sum = 0;
+    ptrdiff_t i = 0;
+    for (ptrdiff_t r = 0; r < n_targets; ++r) {
+        for (; i < n; ++i) {
+            const T next = sum + (w ? w[i] * p[i] : p[i]);
+            if (next >= target[r]) break;  // row i stays unsummed for the next target
+            sum = next;
+        }
+        index[r] = i < n ? i : n - 1;
+    }
+}
+
+#define FML_INSTANTIATE(T)                                                                         \
+    template Status assign(const Rows<T>&, const T*, const T*, ptrdiff_t, std::int32_t*,           \
+                           ptrdiff_t*, double*, double*, int) noexcept;                            \
+    template Status sum_by_label(const Rows<T>&, const T*, const std::int32_t*, ptrdiff_t,         \
+                                 double*, double*, int) noexcept;                                  \
+    template Status inertia(const Rows<T>&, const T*, const T*, const std::int32_t*, ptrdiff_t,    \
+                            std::int32_t, T*, double*, int) noexcept;                              \
+    template Status distances(const Rows<T>&, const T*, ptrdiff_t, T*, int) noexcept;              \
+    template Status row_norms(const Rows<T>&, T*, int) noexcept;                                   \
+    template Status try_candidates(const Rows<T>&, const T*, const T*, const T*,                   \
+                                   const ptrdiff_t*, ptrdiff_t, T*, double*, int) noexcept;        \
+    template Status column_moments(const Rows<T>&, double*, double*, int) noexcept;                \
+    template void search_cumulative(const T*, const T*, ptrdiff_t, const double*, ptrdiff_t,       \
+                                    ptrdiff_t*) noexcept;
+FML_INSTANTIATE(float)
+FML_INSTANTIATE(double)
+
+}  // namespace fastml
