@@ -19,20 +19,41 @@ template <class T> struct Tile {
 
 constexpr std::ptrdiff_t ceil_div(std::ptrdiff_t a, std::ptrdiff_t b) { return (a + b - 1) / b; }
 
+// Square blocks of `lanes` rows and columns go through registers; what is left over goes one by one.
+template <class T, int width>
+void pack_corner(const T* X, std::ptrdiff_t ld, std::ptrdiff_t rows, std::ptrdiff_t p0,
+                 std::ptrdiff_t p1, const T* shift, T* out) {
+    for (std::ptrdiff_t r = 0; r < rows; ++r)
+        for (std::ptrdiff_t p = p0; p < p1; ++p)
+            out[p * width + r] = shift ? X[r * ld + p] - shift[p] : X[r * ld + p];
+    for (std::ptrdiff_t p = p0; p < p1; ++p)
+        for (std::ptrdiff_t r = rows; r < width; ++r) out[p * width + r] = 0;
+}
+
 // Rows [0, rows) of X (row stride ld) minus `shift` (d values, or null) into one panel
 // out[p * width + r]; rows up to `width` are filled with zeros.
 template <class T, int width>
 void pack_panel(const T* X, std::ptrdiff_t ld, std::ptrdiff_t rows, std::ptrdiff_t d,
                 const T* shift, T* out) {
-    constexpr int step = 8;  // columns a strip: a cache line of doubles, and it stays in L1
-    for (std::ptrdiff_t p0 = 0; p0 < d; p0 += step) {
-        const std::ptrdiff_t p1 = p0 + step < d ? p0 + step : d;
-        for (std::ptrdiff_t r = 0; r < rows; ++r)
-            for (std::ptrdiff_t p = p0; p < p1; ++p)
-                out[p * width + r] = shift ? X[r * ld + p] - shift[p] : X[r * ld + p];
-        for (std::ptrdiff_t r = rows; r < width; ++r)
-            for (std::ptrdiff_t p = p0; p < p1; ++p) out[p * width + r] = 0;
+    using Vec = typename Simd<T>::Vec;
+    constexpr int lanes = Simd<T>::lanes;
+    std::ptrdiff_t p = 0;
+    if (width % lanes == 0 && rows == width) {
+        for (; p + lanes <= d; p += lanes) {
+            const Vec less = shift ? load<Vec>(shift + p) : broadcast<Vec>(T(0));
+            for (int r = 0; r < width; r += lanes) {
+                Vec block[lanes];
+                FML_UNROLL
+                for (int i = 0; i < lanes; ++i) block[i] = load<Vec>(X + (r + i) * ld + p) - less;
+                transpose<T>(block);
+                FML_UNROLL
+                for (int i = 0; i < lanes; ++i) store(out + (p + i) * width + r, block[i]);
+            }
+        }
     }
+    constexpr int strip = 8;  // columns at a time, so that the rows read stay in L1
+    for (; p < d; p += strip)
+        pack_corner<T, width>(X, ld, rows, p, p + strip < d ? p + strip : d, shift, out);
 }
 
 template <class T>

@@ -5,6 +5,7 @@
 
 #define FML_INLINE inline __attribute__((always_inline))
 #define FML_UNROLL _Pragma("GCC unroll 16")
+#define FML_SHUFFLE(a, b, index) __builtin_shuffle(a, b, index)
 
 template <class T> struct Simd;
 template <> struct Simd<float> {
@@ -23,6 +24,21 @@ template <> struct Simd<double> {
 // `mask` lanes are all ones or all zeros, as comparisons give them.
 template <class V, class M> FML_INLINE V select(const M& mask, const V& yes, const V& no) {
     return mask ? yes : no;
+}
+
+// One step of a transposition: of each pair (a, b), the lanes whose bit s is set in a change
+// places with those whose bit s is clear in b.
+template <class T, int s> FML_INLINE void exchange(typename Simd<T>::Vec& a, typename Simd<T>::Vec& b) {
+    constexpr int lanes = Simd<T>::lanes;
+    typename Simd<T>::Index low, high;
+    FML_UNROLL
+    for (int l = 0; l < lanes; ++l) {
+        low[l] = l & s ? lanes + l - s : l;
+        high[l] = l & s ? lanes + l : l + s;
+    }
+    const typename Simd<T>::Vec keep = a;
+    a = FML_SHUFFLE(keep, b, low);
+    b = FML_SHUFFLE(keep, b, high);
 }
 
 #else
@@ -85,6 +101,14 @@ template <> struct Simd<double> {
     typedef std::int64_t Int;
     static constexpr int lanes = Vec::size;
 };
+template <class T, int s> inline void exchange(typename Simd<T>::Vec& a, typename Simd<T>::Vec& b) {
+    for (int l = 0; l < Simd<T>::lanes; ++l)
+        if (l & s) {
+            const T swap = a[l];
+            a[l] = b[l - s];
+            b[l - s] = swap;
+        }
+}
 
 #endif
 
@@ -100,4 +124,14 @@ template <class V, class T> FML_INLINE V broadcast(T x) {
     FML_UNROLL
     for (int i = 0; i < static_cast<int>(sizeof(V) / sizeof(T)); ++i) v[i] = x;
     return v;
+}
+
+template <class T, int s = 1> FML_INLINE void transpose(typename Simd<T>::Vec* block) {
+    constexpr int lanes = Simd<T>::lanes;
+    if constexpr (s < lanes) {
+        FML_UNROLL
+        for (int i = 0; i < lanes; ++i)
+            if (!(i & s)) exchange<T, s>(block[i], block[i + s]);
+        transpose<T, 2 * s>(block);
+    }
 }
