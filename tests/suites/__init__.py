@@ -1,0 +1,1 @@
+"""What every estimator has to stand, written once for all those in `registry`."""

@@ -1,0 +1,127 @@
+"""What fastml replaces, as the suites need it: a new estimator joins by adding its name.
+
+A `Subject` runs on data and returns named arrays, whether it is a class or a function,
+fastml's or scikit-learn's; the suites compare such outcomes and need to know no more.
+"""
+
+import importlib
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+import fastml
+
+METHODS = ("predict", "transform", "predict_proba", "decision_function", "score_samples")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A class or function of fastml's, and how to run it.
+
+    params: a quick and seeded run on a few hundred rows.
+    large: what to change of them for the tens of thousands of rows that occupy threads.
+    long: one that takes many seconds on `long_shape` data, for Ctrl-C to interrupt.
+    call: for a function, what it returns by name; classes give their attributes.
+    unspecified: kinds of hostile input whose outcome is not compared, and why.
+    """
+
+    name: str
+    params: dict[str, Any]
+    long: tuple[dict[str, Any], ...]
+    large: dict[str, Any] = field(default_factory=dict)
+    long_shape: tuple[int, int] = (100_000, 20)
+    call: Callable | None = None
+    unspecified: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.name.rpartition(".")[2]
+
+    @property
+    def module(self) -> str:
+        return self.name.rpartition(".")[0]
+
+    def native(self) -> Any:
+        return getattr(importlib.import_module(f"fastml.{self.module}"), str(self))
+
+    def stock(self) -> Any:
+        return getattr(importlib.import_module(f"sklearn.{self.module}"), str(self))
+
+    def make(self, stock: bool = False, **params: Any) -> Any:
+        """Return an unfitted estimator."""
+        return (self.stock() if stock else self.native())(**(self.params | params))
+
+    def run_large(self, X: Any, weight: Any = None) -> dict:
+        return self.run(X, weight, **self.large)
+
+    def run(self, X: Any, weight: Any = None, stock: bool = False, **params: Any) -> dict:
+        """Fit and use it; fastml's must not fall back to scikit-learn for that."""
+        with fastml.config_context(strict=not stock), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if self.call is not None:
+                function = self.stock() if stock else self.native()
+                return self.call(function, X, sample_weight=weight, **(self.params | params))
+            model = self.make(stock, **params)
+            return outcome(model.fit(X, sample_weight=weight), X)
+
+
+def outcome(model: Any, X: Any) -> dict[str, np.ndarray]:
+    """Return a fitted model's public attributes and its answers on X."""
+    found = {k: v for k, v in vars(model).items() if k.endswith("_") and not k.startswith("_")}
+    found |= {f"{m}()": getattr(model, m)(X) for m in METHODS if hasattr(model, m)}
+    arrays = {k: v.toarray() if sparse.issparse(v) else np.asarray(v) for k, v in found.items()}
+    return {k: v for k, v in arrays.items() if v.dtype.kind in "biuf"}
+
+
+def _k_means(function, X, **params):
+    return dict(zip(("centers", "labels", "inertia"), map(np.asarray, function(X, **params))))
+
+
+def _kmeans_plusplus(function, X, **params):
+    centers, indices = function(X, **params)
+    centers = centers.toarray() if sparse.issparse(centers) else centers
+    return {"centers": centers, "indices": indices}
+
+
+_QUICK = {"n_clusters": 3, "n_init": 2, "max_iter": 20, "random_state": 0}
+_ENDLESS = {"n_clusters": 200, "n_init": 20, "max_iter": 1000, "tol": 0, "random_state": 0}
+
+SUBJECTS = [
+    Subject(
+        "cluster.KMeans",
+        _QUICK,
+        long=(
+            _ENDLESS | {"algorithm": "lloyd"},
+            _ENDLESS | {"algorithm": "elkan", "init": "random"},
+            {"n_clusters": 3000, "n_init": 1, "max_iter": 1, "random_state": 0},
+        ),
+    ),
+    Subject(
+        "cluster.MiniBatchKMeans",
+        _QUICK | {"batch_size": 32, "max_no_improvement": None, "tol": 0.0},
+        long=(_ENDLESS | {"n_init": 1, "batch_size": 2048, "max_no_improvement": None},),
+        large={"batch_size": 8192},
+    ),
+    Subject("cluster.k_means", _QUICK, long=(_ENDLESS,), call=_k_means),
+    Subject(
+        "cluster.kmeans_plusplus",
+        {"n_clusters": 3, "random_state": 0},
+        long=({"n_clusters": 3000, "random_state": 0},),
+        call=_kmeans_plusplus,
+    ),
+]
+ESTIMATORS = [subject for subject in SUBJECTS if subject.call is None]
+
+
+LARGE = (20_011, 20)
+
+
+def data(n: int = 300, d: int = 7, dtype: Any = np.float64, seed: int = 0) -> np.ndarray:
+    """Return rows in a few loose groups, away from the origin."""
+    rng = np.random.default_rng(seed)
+    groups = rng.normal(scale=3.0, size=(5, d))
+    X = groups[rng.integers(5, size=n)] + rng.normal(size=(n, d)) + 1.0
+    return X.astype(dtype)

@@ -1,0 +1,114 @@
+"""Inputs that users bring by accident: the answer, or the error, is scikit-learn's."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from suites.harness import assert_same, buffers
+from suites.registry import SUBJECTS
+
+_rng = np.random.default_rng(0)
+X = _rng.random((60, 5))
+
+
+def _memmap(tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    return np.load(tmp_path / "X.npy", mmap_mode="r")
+
+
+def _unaligned(_):
+    raw = b"x" + X.tobytes()
+    return np.frombuffer(raw, dtype=np.float64, offset=1).reshape(X.shape)
+
+
+def _long_indices(_):
+    S = sparse.csr_matrix(X)
+    S.indices, S.indptr = S.indices.astype(np.int64), S.indptr.astype(np.int64)
+    return S
+
+
+def _messy_csr(_):
+    """Column indices unsorted, and some twice."""
+    values = np.r_[X.ravel(), 1.0, 2.0]
+    columns = np.r_[np.tile([4, 3, 2, 1, 0], 60), 0, 0]
+    return sparse.csr_matrix((values, columns, np.r_[np.arange(0, 296, 5), 302]), shape=(60, 5))
+
+
+def _where(condition, value):
+    def make(_):
+        Z = X.copy()
+        Z[condition(Z)] = value
+        return Z
+
+    return make
+
+
+def _huge(_):
+    Z = X.copy()
+    Z[:, 0] = 1e308
+    return Z
+
+
+KINDS = {
+    "baseline": lambda _: X,
+    "float32": lambda _: X.astype(np.float32),
+    "float16": lambda _: X.astype(np.float16),
+    "longdouble": lambda _: X.astype(np.longdouble),
+    "int8": lambda _: (X * 100).astype(np.int8),
+    "bool": lambda _: X > 0.5,
+    "fortran": lambda _: np.asfortranarray(X),
+    "noncontiguous": lambda _: np.repeat(X, 2, axis=0)[::2],
+    "negative_strides": lambda _: X[::-1, ::-1],
+    "byteswapped": lambda _: X.astype(">f8"),
+    "readonly_memmap": _memmap,
+    "unaligned": _unaligned,
+    "nan": _where(lambda Z: Z > 0.9, np.nan),
+    "inf": _where(lambda Z: Z > 0.9, np.inf),
+    "huge": _huge,
+    "denormal": lambda _: X * 1e-310,
+    "constant": lambda _: np.ones_like(X),
+    "constant_feature": lambda _: np.c_[X, np.ones(60)],
+    "duplicates": lambda _: np.repeat(X[:3], 20, axis=0),
+    "one_feature": lambda _: X[:, :1],
+    "one_sample": lambda _: X[:1],
+    "zero_samples": lambda _: X[:0],
+    "zero_features": lambda _: X[:, :0],
+    "wide": lambda _: _rng.random((5, 200)),
+    "csr": lambda _: sparse.csr_matrix(X),
+    "csr_int64": _long_indices,
+    "csc": lambda _: sparse.csc_matrix(X),
+    "csr_messy": _messy_csr,
+    "csr_empty": lambda _: sparse.csr_matrix((60, 5)),
+    "object": lambda _: X.astype(object),
+    "masked": lambda _: np.ma.array(X, mask=X > 0.9),
+    "1d": lambda _: X[:, 0],
+    "3d": lambda _: X[:, :, None],
+    "complex": lambda _: X + 1j,
+    "string": lambda _: X.astype(str),
+}
+
+
+def _attempt(subject, Z, stock):
+    try:
+        return subject.run(Z, stock=stock)
+    except Exception as error:
+        return error
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("subject", SUBJECTS, ids=str)
+def test_hostile_input(subject, kind, tmp_path):
+    Z = KINDS[kind](tmp_path)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        before = buffers(Z)
+        got = _attempt(subject, Z, stock=False)
+        for now, then in zip(buffers(Z), before, strict=True):
+            np.testing.assert_array_equal(now, then, err_msg="the input was changed")
+        expected = _attempt(subject, Z, stock=True)
+    if isinstance(expected, Exception) or isinstance(got, Exception):
+        assert type(got) is type(expected), f"got {got!r}, scikit-learn gives {expected!r}"
+    elif kind not in subject.unspecified:
+        assert_same(got, expected)

@@ -1,0 +1,46 @@
+"""Ctrl-C ends a fit within half a second and leaves the process usable."""
+
+import os
+import signal
+import sys
+import threading
+import time
+
+import pytest
+
+from suites.harness import assert_equal
+from suites.registry import SUBJECTS, data
+
+LIMIT = 0.5
+CASES = [
+    pytest.param(subject, params, id=f"{subject}-{i}")
+    for subject in SUBJECTS
+    for i, params in enumerate(subject.long)
+]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to a thread on Windows")
+@pytest.mark.parametrize("after", [0.02, 0.7])
+@pytest.mark.parametrize("subject, params", CASES)
+def test_interrupt(subject, params, after):
+    small = data()
+    expected = subject.run(small)
+    X = data(*subject.long_shape)
+    sent = []
+
+    def interrupt():
+        time.sleep(after)
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    try:
+        thread.start()
+        subject.run(X, **params)
+        thread.join()
+        pytest.fail(f"the fit ended before Ctrl-C, or {time.monotonic() - sent[0]:.2f} s after it")
+    except KeyboardInterrupt:
+        took = time.monotonic() - sent[0]
+    thread.join()
+    assert took < LIMIT
+    assert_equal(subject.run(small), expected)
