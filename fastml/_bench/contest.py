@@ -208,7 +208,7 @@ def run(
                 continue
             total += max(seconds, TURN) + PAUSE
             turns.append((entry, worker, max(1, round(TURN / seconds))))
-        for i in range(max(2, min(rounds, int(budget / max(total, TURN))))):
+        for i in range(max(3, min(rounds, int(budget / max(total, TURN))))):
             # Rotate, so that nobody always works on the caches and clocks the same one left.
             shift = i % max(1, len(turns))
             for entry, worker, number in turns[shift:] + turns[:shift]:

@@ -89,7 +89,8 @@ def _load_bench() -> Any:
     spec = importlib.util.spec_from_file_location(
         "fastml._bench", directory / "__init__.py", submodule_search_locations=[str(directory)]
     )
-    assert spec and spec.loader
+    assert spec is not None
+    assert spec.loader is not None
     package = importlib.util.module_from_spec(spec)
     sys.modules["fastml._bench"] = package
     spec.loader.exec_module(package)

@@ -123,7 +123,7 @@ def faiss_fit(data: Data, threads: int) -> Callable[[], Any]:
 
     faiss.omp_set_num_threads(threads)
 
-    def call() -> np.ndarray:
+    def call() -> Any:
         X = data.X.astype(np.float32, copy=False)
         model = faiss.Kmeans(
             X.shape[1],
