@@ -1,18 +1,15 @@
-"""K-means kernels. Arguments are already validated; see csrc/kmeans/kmeans.h for the contract.
-
-`X` is a C-contiguous array or a CSR matrix with 32-bit indices, `shift` (dense only), `w` and
-`closest` may be None.
-"""
+"""K-means kernels. Arguments are already validated; see csrc/kmeans/kmeans.h for the contract."""
 
 from cython cimport floating
 from libc.stdint cimport int32_t
 
-from fastml._native.runtime cimport Status, bind_pool, check, the_pool
-
+import numpy as np
 from scipy.sparse import issparse
 
+from fastml._native.runtime cimport Status, bind_pool, check, the_pool
+
 cdef extern from "kmeans/kmeans.h" namespace "fastml" nogil:
-    cdef cppclass Rows[T]:
+    cdef cppclass CRows "fastml::Rows"[T]:
         const T* data
         const int32_t* indices
         const int32_t* indptr
@@ -21,103 +18,147 @@ cdef extern from "kmeans/kmeans.h" namespace "fastml" nogil:
         const T* shift
 
     Status c_assign "fastml::assign"[T](
-        const Rows[T]&, const T*, const T*, Py_ssize_t, int32_t*, Py_ssize_t*, double*, double*,
+        const CRows[T]&, const T*, const T*, Py_ssize_t, int32_t*, Py_ssize_t*, double*, double*,
         int) noexcept
     Status c_sum_by_label "fastml::sum_by_label"[T](
-        const Rows[T]&, const T*, const int32_t*, Py_ssize_t, double*, double*, int) noexcept
+        const CRows[T]&, const T*, const int32_t*, Py_ssize_t, double*, double*, int) noexcept
     Status c_inertia "fastml::inertia"[T](
-        const Rows[T]&, const T*, const T*, const int32_t*, Py_ssize_t, int32_t, T*, double*,
+        const CRows[T]&, const T*, const T*, const int32_t*, Py_ssize_t, int32_t, T*, double*,
         int) noexcept
     Status c_distances "fastml::distances"[T](
-        const Rows[T]&, const T*, Py_ssize_t, T*, int) noexcept
+        const CRows[T]&, const T*, Py_ssize_t, T*, int) noexcept
     Status c_try_candidates "fastml::try_candidates"[T](
-        const Rows[T]&, const T*, const T*, const T*, const Py_ssize_t*, Py_ssize_t, T*, double*,
+        const CRows[T]&, const T*, const T*, const T*, const Py_ssize_t*, Py_ssize_t, T*, double*,
         int) noexcept
-    Status c_row_norms "fastml::row_norms"[T](const Rows[T]&, T*, int) noexcept
+    Status c_row_norms "fastml::row_norms"[T](const CRows[T]&, T*, int) noexcept
     Status c_column_moments "fastml::column_moments"[T](
-        const Rows[T]&, double*, double*, int) noexcept
+        const CRows[T]&, double*, double*, int) noexcept
     void c_search_cumulative "fastml::search_cumulative"[T](
         const T*, const T*, Py_ssize_t, const double*, Py_ssize_t, Py_ssize_t*) noexcept
 
 bind_pool(the_pool())
 
 
+cdef class Rows:
+    """The rows of `X`, a C-contiguous array or a CSR matrix with 32-bit indices, less `shift`.
+
+    Borrows their memory. `shift`, dense only, is one row of the dtype of X, or None.
+    """
+    cdef readonly object X, shift
+    cdef readonly Py_ssize_t n, d
+    cdef CRows[float] single
+    cdef CRows[double] double_
+
+    def __init__(self, X, shift=None):
+        self.X, self.shift = X, shift
+        self.n, self.d = X.shape
+        if X.dtype == np.float32:
+            borrow[float](X, shift, &self.single, NULL)
+        else:
+            borrow[double](X, shift, &self.double_, NULL)
+
+    @property
+    def dtype(self):
+        return self.X.dtype
+
+
+cdef int borrow(X, shift, CRows[floating]* rows, const floating* kind) except -1:
+    cdef const floating[::1] data, offset
+    cdef const int32_t[::1] indices, indptr
+    rows.n, rows.d = X.shape
+    if issparse(X):
+        data, indices, indptr = X.data, X.indices, X.indptr
+        rows.indices = &indices[0] if indices.shape[0] else NULL
+        rows.indptr = &indptr[0]
+    else:
+        data = X.reshape(-1)
+    rows.data = pointer(data)
+    if shift is not None:
+        offset = shift
+        rows.shift = &offset[0]
+    return 0
+
+
+# `rows` as the driver for this dtype takes them.
+# `kind` only carries the dtype, here and below.
+cdef CRows[floating] of(Rows rows, const floating* kind) except *:
+    if floating is float:
+        if rows.X.dtype == np.float32:
+            return rows.single
+    else:
+        if rows.X.dtype == np.float64:
+            return rows.double_
+    raise TypeError("rows and centers differ in dtype")
+
+
 cdef const floating* pointer(const floating[::1] array) noexcept:
     return &array[0] if array is not None and array.shape[0] else NULL
 
 
-# The row set that `X` and `shift` describe; it borrows their memory. `kind` only carries the dtype.
-cdef Rows[floating] rows(X, const floating[::1] shift, const floating* kind) except *:
-    cdef Rows[floating] r
-    cdef const floating[::1] data
-    cdef const int32_t[::1] indices, indptr
-    r.n, r.d = X.shape
-    r.indices = r.indptr = NULL
-    if issparse(X):
-        data, indices, indptr = X.data, X.indices, X.indptr
-        r.indices = &indices[0] if indices.shape[0] else NULL
-        r.indptr = &indptr[0]
-    else:
-        data = X.reshape(-1)
-    r.data = pointer(data)
-    r.shift = pointer(shift)
-    return r
-
-
 def assign(
-    X,
-    const floating[::1] shift,        # IN
-    const floating[::1] w,            # IN
-    const floating[:, ::1] centers,   # IN
-    int32_t[::1] labels,              # INOUT
-    double[:, ::1] sums,              # OUT, or None
-    double[::1] weights,              # OUT, or None
+    Rows rows,
+    const floating[:, ::1] centers,  # IN
+    const floating[::1] w,           # IN, or None
+    int32_t[::1] labels,             # INOUT
+    double[:, ::1] sums,             # OUT, or None
+    double[::1] weights,             # OUT, or None
     int n_threads,
 ):
     """Label every row with its nearest center; return how many labels changed."""
-    cdef Rows[floating] r = rows[floating](X, shift, NULL)
+    cdef CRows[floating] r = of[floating](rows, NULL)
     cdef const floating* pw = pointer(w)
-    cdef double* ps = &sums[0, 0] if sums is not None else NULL
+    cdef double* psums = &sums[0, 0] if sums is not None else NULL
     cdef double* pweights = &weights[0] if weights is not None else NULL
     cdef Py_ssize_t changed = 0
     cdef Status status
     with nogil:
-        status = c_assign(r, pw, &centers[0, 0], centers.shape[0], &labels[0], &changed, ps,
+        status = c_assign(r, pw, &centers[0, 0], centers.shape[0], &labels[0], &changed, psums,
                           pweights, n_threads)
     check(status)
     return changed
 
 
 def sum_by_label(
-    X,
-    const floating[::1] shift,  # IN
-    const floating[::1] w,      # IN
+    Rows rows,
+    w,                          # IN, of the rows' dtype, or None
     const int32_t[::1] labels,  # IN
     double[:, ::1] sums,        # OUT
     double[::1] weights,        # OUT
     int n_threads,
 ):
     """The weighted sum of the rows of each label, and its weight."""
-    cdef Rows[floating] r = rows[floating](X, shift, NULL)
-    cdef const floating* pw = pointer(w)
+    cdef const float[::1] w32
+    cdef const double[::1] w64
+    cdef const float* p32 = NULL
+    cdef const double* p64 = NULL
+    cdef bint single = rows.X.dtype == np.float32
     cdef Status status
+    if w is not None and single:
+        w32 = w
+        p32 = &w32[0]
+    elif w is not None:
+        w64 = w
+        p64 = &w64[0]
     with nogil:
-        status = c_sum_by_label(r, pw, &labels[0], weights.shape[0], &sums[0, 0], &weights[0],
-                                n_threads)
+        if single:
+            status = c_sum_by_label(rows.single, p32, &labels[0], weights.shape[0], &sums[0, 0],
+                                    &weights[0], n_threads)
+        else:
+            status = c_sum_by_label(rows.double_, p64, &labels[0], weights.shape[0], &sums[0, 0],
+                                    &weights[0], n_threads)
     check(status)
 
 
 def inertia(
-    X,
-    const floating[::1] shift,       # IN
-    const floating[::1] w,           # IN
+    Rows rows,
     const floating[:, ::1] centers,  # IN
+    const floating[::1] w,           # IN, or None
     const int32_t[::1] labels,       # IN
     floating[::1] sqdist,            # OUT, or None
     int n_threads,
 ):
     """The weighted sum of squared distances to the assigned centers."""
-    cdef Rows[floating] r = rows[floating](X, shift, NULL)
+    cdef CRows[floating] r = of[floating](rows, NULL)
     cdef const floating* pw = pointer(w)
     cdef floating* psqdist = &sqdist[0] if sqdist is not None else NULL
     cdef double total = 0
@@ -130,33 +171,44 @@ def inertia(
 
 
 def distances(
-    X,
-    const floating[::1] shift,       # IN
+    Rows rows,
     const floating[:, ::1] centers,  # IN
     floating[:, ::1] out,            # OUT
     int n_threads,
 ):
     """Euclidean distances from every row to every center."""
-    cdef Rows[floating] r = rows[floating](X, shift, NULL)
+    cdef CRows[floating] r = of[floating](rows, NULL)
     cdef Status status
     with nogil:
         status = c_distances(r, &centers[0, 0], centers.shape[0], &out[0, 0], n_threads)
     check(status)
 
 
+def row_norms(
+    Rows rows,
+    floating[::1] norms,  # OUT
+    int n_threads,
+):
+    """Squared norms of the rows."""
+    cdef CRows[floating] r = of[floating](rows, NULL)
+    cdef Status status
+    with nogil:
+        status = c_row_norms(r, &norms[0], n_threads)
+    check(status)
+
+
 def try_candidates(
-    X,
-    const floating[::1] shift,     # IN
-    const floating[::1] w,         # IN
-    const floating[::1] norms,     # IN
-    const floating[::1] closest,   # IN, or None
+    Rows rows,
+    const floating[::1] norms,         # IN: row_norms
+    const floating[::1] w,             # IN, or None
+    const floating[::1] closest,       # IN, or None
     const Py_ssize_t[::1] candidates,  # IN
-    floating[:, ::1] best,         # OUT
-    double[::1] potential,         # OUT
+    floating[:, ::1] best,             # OUT
+    double[::1] potential,             # OUT
     int n_threads,
 ):
     """What each candidate would leave as closest squared distances, and their weighted sums."""
-    cdef Rows[floating] r = rows[floating](X, shift, NULL)
+    cdef CRows[floating] r = of[floating](rows, NULL)
     cdef const floating* pw = pointer(w)
     cdef const floating* pclosest = pointer(closest)
     cdef Status status
@@ -166,38 +218,26 @@ def try_candidates(
     check(status)
 
 
-def row_norms(
-    X,
-    const floating[::1] shift,  # IN
-    floating[::1] norms,        # OUT
-    int n_threads,
-):
-    """Squared norms of the rows less `shift`."""
-    cdef Rows[floating] r = rows[floating](X, shift, NULL)
-    cdef Status status
-    with nogil:
-        status = c_row_norms(r, &norms[0], n_threads)
-    check(status)
-
-
 def column_moments(
-    X,
-    const floating[::1] like,  # IN: empty, carries the dtype of X
-    double[::1] mean,          # OUT
-    double[::1] variance,      # OUT
+    Rows rows,
+    double[::1] mean,      # OUT
+    double[::1] variance,  # OUT
     int n_threads,
 ):
-    """Mean and variance of every column, zeros counted."""
-    cdef Rows[floating] r = rows[floating](X, None, NULL)
+    """Mean and variance of every column, zeros counted; the shift is ignored."""
+    cdef bint single = rows.X.dtype == np.float32
     cdef Status status
     with nogil:
-        status = c_column_moments(r, &mean[0], &variance[0], n_threads)
+        if single:
+            status = c_column_moments(rows.single, &mean[0], &variance[0], n_threads)
+        else:
+            status = c_column_moments(rows.double_, &mean[0], &variance[0], n_threads)
     check(status)
 
 
 def search_cumulative(
     const floating[::1] p,      # IN
-    const floating[::1] w,      # IN
+    const floating[::1] w,      # IN, or None
     const double[::1] targets,  # IN, ascending
     Py_ssize_t[::1] index,      # OUT
 ):

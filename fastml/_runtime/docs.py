@@ -1,0 +1,36 @@
+"""Docstrings of classes and functions that extend scikit-learn's."""
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_TITLE = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
+
+
+def documented_by(stock: Any) -> Callable[[T], T]:
+    """Put the stock sections on parameters, returns and attributes into our docstring.
+
+    Ours says what is ours and shows an example; the parameters are those of the scikit-learn
+    that is installed, and so is their description.
+    """
+
+    def decorate(ours: T) -> T:
+        head, *rest = _sections(ours)
+        theirs = [
+            section
+            for section in _sections(stock)[1:]
+            if section.startswith(("Parameters\n", "Returns\n", "Attributes\n"))
+        ]
+        ours.__doc__ = "\n\n".join([head, *theirs, *rest])
+        return ours
+
+    return decorate
+
+
+def _sections(documented: Any) -> list[str]:
+    text = inspect.cleandoc(documented.__doc__ or "")
+    starts = [0, *(match.start() for match in _TITLE.finditer(text)), len(text)]
+    return [text[a:b].strip() for a, b in zip(starts, starts[1:], strict=False)]

@@ -1,0 +1,258 @@
+"""Mini-batch k-means (Sculley, 2010), with scikit-learn's reassignment and early stopping."""
+
+from math import ceil
+from typing import Any
+
+import numpy as np
+from sklearn import cluster as stock
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from fastml._native import kmeans as native
+from fastml._runtime.callbacks import CallbackSupportMixin, fit_context, fit_task
+from fastml._runtime.dispatch import accelerated
+from fastml._runtime.docs import documented_by
+from fastml._runtime.threads import n_threads
+from fastml.cluster._kmeans import NearestCenter, initial_centers
+from fastml.cluster._seeding import centred, dense_rows, draw_probabilities
+
+StockMiniBatchKMeans = stock.MiniBatchKMeans
+
+
+class WeightedDraws:
+    """`RandomState.choice(n, size, p=p)` for many calls: the same draws, the sums made once."""
+
+    def __init__(self, p: np.ndarray) -> None:
+        np.random.RandomState(0).choice(len(p), p=p)  # NumPy's own checks of p
+        self._cumulative = p.cumsum(dtype=np.float64)
+        self._cumulative /= self._cumulative[-1]
+
+    def __call__(self, random_state: np.random.RandomState, size: int) -> np.ndarray:
+        return self._cumulative.searchsorted(random_state.random_sample(size), side="right")
+
+
+@documented_by(StockMiniBatchKMeans)
+class MiniBatchKMeans(CallbackSupportMixin, NearestCenter, StockMiniBatchKMeans):
+    """Mini-batch k-means clustering, compiled.
+
+    The same random draws as scikit-learn's, hence for the same `random_state` the same clustering
+    up to rounding; the same bits for any number of threads.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastml.cluster import MiniBatchKMeans
+    >>> X = np.array([[1, 2], [1, 4], [1, 0], [4, 2], [4, 0], [4, 4],
+    ...               [4, 5], [0, 1], [2, 2], [3, 2], [5, 5], [1, -1]])
+    >>> kmeans = MiniBatchKMeans(n_clusters=2, random_state=0, batch_size=6, n_init="auto")
+    >>> kmeans = kmeans.partial_fit(X[0:6, :])
+    >>> kmeans = kmeans.partial_fit(X[6:12, :])
+    >>> kmeans.cluster_centers_
+    array([[3.375, 3.  ],
+           [0.75 , 0.5 ]])
+    >>> kmeans.predict([[0, 0], [4, 4]])
+    array([1, 0], dtype=int32)
+    """
+
+    @accelerated
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None, sample_weight=None):
+        """Compute the clustering of the rows of `X` from mini-batches of them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The rows. Anything but C-contiguous float32, float64 or CSR is copied.
+
+        y : Ignored
+            Not used, present here for API consistency by convention.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            The weights of the rows; None means equal weight. Not used by a callable or array
+            `init`.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator.
+        """
+        X = self._validated(X, reset=True)
+        self._check_params_vs_input(X)
+        random_state = check_random_state(self.random_state)
+        w = _weights(sample_weight, X)
+        self._n_threads = n_threads()
+        n = X.shape[0]
+
+        centers = self._best_start(X, w, random_state)
+        self._begin(X.dtype)
+        self._ewa_inertia = self._ewa_inertia_min = None
+        self._no_improvement = 0
+        draw = WeightedDraws(draw_probabilities(w, n, X.dtype))
+        n_steps = (self.max_iter * n) // self._batch_size
+        metadata = {"sample_weight": sample_weight}
+        with fit_task(self, n_steps, X=X, metadata=metadata) as task:
+            for i in range(n_steps):
+                with task.subtask("batch") as step:
+                    batch = X[draw(random_state, self._batch_size)]
+                    # Rows are drawn by their weights, so within the batch they count alike.
+                    moved, inertia = self._step(batch, None, centers, random_state)
+                    shift = np.sum((moved - centers) ** 2) if self._tol > 0.0 else 0
+                    centers = moved
+                    step.attributes = lambda centers=centers: _fitted(centers)
+                if self._mini_batch_convergence(i, n_steps, n, shift, inertia) or step.stop:
+                    break
+
+        vars(self).update(_fitted(centers))
+        self.n_steps_ = i + 1
+        self.n_iter_ = ceil((i + 1) * self._batch_size / n)
+        if self.compute_labels:
+            self._label(X, w)
+        else:
+            total = X.dtype.type(n) if w is None else np.sum(w)
+            self.inertia_ = self._ewa_inertia * total
+        return self
+
+    @accelerated
+    @fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X, y=None, sample_weight=None):
+        """Update the clustering with one mini-batch.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The rows of the batch.
+
+        y : Ignored
+            Not used, present here for API consistency by convention.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            The weights of the rows; None means equal weight. Not used by a callable or array
+            `init`.
+
+        Returns
+        -------
+        self : object
+            Updated estimator.
+        """
+        begun = hasattr(self, "cluster_centers_")
+        X = self._validated(X, reset=not begun)
+        if not hasattr(self, "_random_state"):
+            self._random_state = check_random_state(self.random_state)
+        w = _weights(sample_weight, X)
+        self._n_threads = n_threads()
+        if not begun:
+            self._check_params_vs_input(X)
+            self._begin(X.dtype)
+            self.n_steps_ = getattr(self, "n_steps_", 0)
+            self.cluster_centers_ = self._start(X, w, self._random_state)
+        centers, _ = self._step(X, w, self.cluster_centers_, self._random_state)
+        vars(self).update(_fitted(centers))
+        if self.compute_labels:
+            self._label(X, w)
+        self.n_steps_ += 1
+        return self
+
+    def _validated(self, X: Any, reset: bool) -> Any:
+        # Once there are centers their dtype is the model's.
+        dtype = [np.float64, np.float32] if reset else self.cluster_centers_.dtype
+        return validate_data(
+            self,
+            X,
+            accept_sparse="csr",
+            dtype=dtype,
+            order="C",
+            accept_large_sparse=False,
+            reset=reset,
+        )
+
+    def _begin(self, dtype: np.dtype) -> None:
+        self._counts = np.zeros(self.n_clusters, dtype=dtype)
+        self._n_since_last_reassign = 0
+
+    def _start(
+        self, X: Any, w: np.ndarray | None, random_state: np.random.RandomState
+    ) -> np.ndarray:
+        """Initial centers from `init_size` rows of `X`."""
+        if self._init_size < X.shape[0]:
+            rows = random_state.randint(0, X.shape[0], self._init_size)
+            X, w = X[rows], None if w is None else w[rows]
+        # A callable gets the rows as they are, unlike that of KMeans.
+        rows = native.Rows(X) if callable(self.init) else centred(X)[0]
+        centers = initial_centers(self, rows, w, random_state)
+        return centers if rows.shift is None else centers + rows.shift
+
+    def _best_start(
+        self, X: Any, w: np.ndarray | None, random_state: np.random.RandomState
+    ) -> np.ndarray:
+        """The best of `n_init` starts, by their inertia on rows drawn beforehand."""
+        rows = random_state.randint(0, X.shape[0], self._init_size)
+        X_valid, w_valid = X[rows], None if w is None else w[rows]
+        best = None
+        for i in range(self._n_init):
+            if self.verbose:
+                print(f"Init {i + 1}/{self._n_init} with method {self.init}")
+            centers = self._start(X, w, random_state)
+            labels = self._labels(X_valid, centers)
+            inertia = self._inertia(X_valid, w_valid, centers, labels)
+            if self.verbose:
+                print(f"Inertia for init {i + 1}/{self._n_init}: {inertia}")
+            if best is None or inertia < best[0]:
+                best = inertia, centers
+        return best[1]
+
+    def _step(
+        self,
+        X: Any,
+        w: np.ndarray | None,
+        centers: np.ndarray,
+        random_state: np.random.RandomState,
+    ) -> tuple[np.ndarray, float]:
+        """Move each center towards its rows of the batch; return them and the inertia before."""
+        reassign = self._random_reassign()
+        labels = self._labels(X, centers)
+        inertia = self._inertia(X, w, centers, labels)
+        sums, weights = np.empty(centers.shape), np.empty(len(centers))
+        native.sum_by_label(native.Rows(X), w, labels, sums, weights, self._n_threads)
+
+        counts = self._counts
+        total = counts + weights
+        hit = weights > 0
+        moved = centers.copy()
+        scale = counts[hit, None] / total[hit, None]
+        moved[hit] = centers[hit] * scale + sums[hit] / total[hit, None]
+        counts[hit] = total[hit]
+        if reassign and self.reassignment_ratio > 0:
+            self._reassign(X, moved, random_state)
+        return moved, inertia
+
+    def _reassign(
+        self, X: Any, centers: np.ndarray, random_state: np.random.RandomState
+    ) -> None:
+        """Replace centers of very low count by rows of the batch, half of it at most."""
+        counts = self._counts
+        low = counts < self.reassignment_ratio * counts.max()
+        most = X.shape[0] // 2
+        if low.sum() > 0.5 * X.shape[0]:
+            low[np.argsort(counts)[most:]] = False
+        n_low = low.sum()
+        if n_low:
+            rows = random_state.choice(X.shape[0], replace=False, size=n_low)
+            if self.verbose:
+                print(f"[MiniBatchKMeans] Reassigning {n_low} cluster centers.")
+            centers[low] = dense_rows(native.Rows(X), rows)
+        # Not so small a count that they are replaced again at once.
+        counts[low] = counts[~low].min()
+
+    def _label(self, X: Any, w: np.ndarray | None) -> None:
+        self.labels_ = self._labels(X, self.cluster_centers_)
+        self.inertia_ = self._inertia(X, w, self.cluster_centers_, self.labels_)
+
+
+def _weights(sample_weight: Any, X: Any) -> np.ndarray | None:
+    if sample_weight is None:
+        return None
+    return _check_sample_weight(sample_weight, X, dtype=X.dtype)
+
+
+def _fitted(centers: np.ndarray) -> dict[str, Any]:
+    return {"cluster_centers_": centers, "_n_features_out": centers.shape[0]}

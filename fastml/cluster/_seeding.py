@@ -1,0 +1,142 @@
+"""Initial centers for k-means."""
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.cluster import kmeans_plusplus as stock_kmeans_plusplus
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils._param_validation import Interval, validate_params
+from sklearn.utils.validation import _check_sample_weight
+
+from fastml._native import kmeans as native
+from fastml._runtime.dispatch import accelerated
+from fastml._runtime.docs import documented_by
+from fastml._runtime.threads import n_threads
+
+
+@documented_by(stock_kmeans_plusplus)
+@accelerated
+@validate_params(
+    {
+        "X": ["array-like", "sparse matrix"],
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "sample_weight": ["array-like", None],
+        "x_squared_norms": ["array-like", None],
+        "random_state": ["random_state"],
+        "n_local_trials": [Interval(Integral, 1, None, closed="left"), None],
+    },
+    prefer_skip_nested_validation=True,
+)
+def kmeans_plusplus(
+    X,
+    n_clusters,
+    *,
+    sample_weight=None,
+    x_squared_norms=None,
+    random_state=None,
+    n_local_trials=None,
+):
+    """Initial centers by greedy k-means++, from the same random draws as scikit-learn.
+
+    `x_squared_norms` is checked and otherwise not needed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastml.cluster import kmeans_plusplus
+    >>> X = np.array([[1, 2], [1, 4], [1, 0], [10, 2], [10, 4], [10, 0]])
+    >>> centers, indices = kmeans_plusplus(X, n_clusters=2, random_state=0)
+    >>> centers
+    array([[10,  2],
+           [ 1,  0]])
+    >>> indices
+    array([3, 2])
+    """
+    data = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
+    if sample_weight is not None:
+        sample_weight = _check_sample_weight(sample_weight, data, dtype=data.dtype)
+    if data.shape[0] < n_clusters:
+        raise ValueError(f"n_samples={data.shape[0]} should be >= n_clusters={n_clusters}.")
+    if x_squared_norms is not None:
+        norms = check_array(x_squared_norms, dtype=data.dtype, ensure_2d=False)
+        if norms.shape[0] != data.shape[0]:
+            raise ValueError(
+                f"The length of x_squared_norms {norms.shape[0]} should be equal to the length of "
+                f"n_samples {data.shape[0]}."
+            )
+    indices = greedy_seeds(
+        centred(data)[0],
+        sample_weight,
+        n_clusters,
+        check_random_state(random_state),
+        n_local_trials,
+    )
+    # The rows as they were given: integers stay integers.
+    given = X if issparse(X) or isinstance(X, np.ndarray) else data
+    return given.tocsr()[indices].toarray() if issparse(given) else given[indices], indices
+
+
+def greedy_seeds(
+    rows: native.Rows,
+    w: np.ndarray | None,
+    n_clusters: int,
+    random_state: np.random.RandomState,
+    n_local_trials: int | None = None,
+) -> np.ndarray:
+    """The rows that greedy k-means++ picks (Arthur and Vassilvitskii, 2007).
+
+    Draws, sums and comparisons are made in the order and precision of scikit-learn's, because
+    from the first pick that differs on, everything differs.
+    """
+    n, dtype, threads = rows.n, rows.dtype, n_threads()
+    n_trials = n_local_trials or 2 + int(np.log(n_clusters))
+    indices = np.empty(n_clusters, dtype=int)
+    indices[0] = random_state.choice(n, p=draw_probabilities(w, n, dtype))
+
+    norms = np.empty(n, dtype)
+    native.row_norms(rows, norms, threads)
+    closest, potential = np.empty(n, dtype), np.empty(n_trials)
+    best, candidates = np.empty((n_trials, n), dtype), np.empty(n_trials, dtype=np.intp)
+    first = potential[:1]
+    native.try_candidates(
+        rows, norms, w, None, indices[:1].astype(np.intp), closest[None], first, threads
+    )
+    current = dtype.type(first[0])
+    for c in range(1, n_clusters):
+        targets = random_state.uniform(size=n_trials) * current
+        ascending = targets.argsort()
+        found = np.empty_like(candidates)
+        native.search_cumulative(closest, w, targets[ascending], found)
+        candidates[ascending] = found
+        native.try_candidates(rows, norms, w, closest, candidates, best, potential, threads)
+        winner = potential.astype(dtype).argmin()
+        current = dtype.type(potential[winner])
+        closest[:] = best[winner]
+        indices[c] = candidates[winner]
+    return indices
+
+
+def draw_probabilities(w: np.ndarray | None, n: int, dtype: np.dtype) -> np.ndarray:
+    """Probabilities for `RandomState.choice`, computed as scikit-learn computes them."""
+    weight = np.ones(n, dtype) if w is None else w
+    return weight / weight.sum()
+
+
+def centred(X: Any) -> tuple[native.Rows, np.ndarray]:
+    """The rows of `X` about their mean (CSR: as they are), and the variance of every column.
+
+    Nothing is copied: kernels subtract the mean from the rows they load.
+    """
+    rows = native.Rows(X)
+    mean, variance = np.empty(rows.d), np.empty(rows.d)
+    native.column_moments(rows, mean, variance, n_threads())
+    return rows if issparse(X) else native.Rows(X, mean.astype(X.dtype)), variance
+
+
+def dense_rows(rows: native.Rows, index: Any) -> np.ndarray:
+    """Some rows, less the shift, as a new array."""
+    if issparse(rows.X):
+        return rows.X[index].toarray()
+    return rows.X[index] if rows.shift is None else rows.X[index] - rows.shift
