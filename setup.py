@@ -17,7 +17,7 @@ else:
     link_args = ["-pthread"]
     if os.environ.get("FASTML_SANITIZE"):
         sanitize = "-fsanitize=" + os.environ["FASTML_SANITIZE"]
-        compile_args += ["-g", "-O1", "-fno-omit-frame-pointer", sanitize]
+        compile_args += ["-g", "-O1", "-fno-omit-frame-pointer", "-DFML_INSTRUMENTED", sanitize]
         link_args += [sanitize]
     else:
         link_args += ["-Wl,-s"] if sys.platform == "linux" else []

@@ -17,6 +17,13 @@ template <class T> struct Tile {
     typename Simd<T>::Vec at[tile_rows][tile_vecs];
 };
 
+// The same for a driver, which is outside every region.
+template <class T> void tile_shape(std::ptrdiff_t* rows, std::ptrdiff_t* cols, std::ptrdiff_t* depth) {
+    *rows = tile_rows;
+    *cols = tile_cols<T>;
+    *depth = tile_depth<T>;
+}
+
 constexpr std::ptrdiff_t ceil_div(std::ptrdiff_t a, std::ptrdiff_t b) { return (a + b - 1) / b; }
 
 // Square blocks of `lanes` rows and columns go through registers; what is left over goes one by one.
@@ -44,7 +51,10 @@ void pack_panel(const T* X, std::ptrdiff_t ld, std::ptrdiff_t rows, std::ptrdiff
             for (int r = 0; r < width; r += lanes) {
                 Vec block[lanes];
                 FML_UNROLL
-                for (int i = 0; i < lanes; ++i) block[i] = load<Vec>(X + (r + i) * ld + p) - less;
+                for (int i = 0; i < lanes; ++i) {
+                    block[i] = load<Vec>(X + (r + i) * ld + p) - less;
+                    FML_PREFETCH(X + (r + i + width) * ld + p);
+                }
                 transpose<T>(block);
                 FML_UNROLL
                 for (int i = 0; i < lanes; ++i) store(out + (p + i) * width + r, block[i]);
@@ -56,14 +66,15 @@ void pack_panel(const T* X, std::ptrdiff_t ld, std::ptrdiff_t rows, std::ptrdiff
         pack_corner<T, width>(X, ld, rows, p, p + strip < d ? p + strip : d, shift, out);
 }
 
-template <class T>
-FML_INLINE void tile_multiply(const T* a, const T* b, std::ptrdiff_t depth, Tile<T>& tile) {
+// b: T, or small integers that are widened on the way into registers.
+template <class T, class B>
+FML_INLINE void tile_multiply(const T* a, const B* b, std::ptrdiff_t depth, Tile<T>& tile) {
     using Vec = typename Simd<T>::Vec;
     Tile<T> sum = tile;
     for (std::ptrdiff_t p = 0; p < depth; ++p) {
         Vec bp[tile_vecs];
         FML_UNROLL
-        for (int v = 0; v < tile_vecs; ++v) bp[v] = load<Vec>(b + v * Simd<T>::lanes);
+        for (int v = 0; v < tile_vecs; ++v) bp[v] = load_as<T>(b + v * Simd<T>::lanes);
         FML_UNROLL
         for (int i = 0; i < tile_rows; ++i) {
             FML_UNROLL

@@ -3,8 +3,14 @@
 // GCC and clang have such types; elsewhere a struct of plain loops stands in for them.
 #if defined(__GNUC__) && !defined(FML_PLAIN_VECTORS)
 
+#if defined(FML_INSTRUMENTED)  // sanitizers: what is inlined and unrolled takes forever to compile
+#define FML_INLINE inline
+#define FML_UNROLL
+#else
 #define FML_INLINE inline __attribute__((always_inline))
 #define FML_UNROLL _Pragma("GCC unroll 16")
+#endif
+#define FML_PREFETCH(p) __builtin_prefetch(p, 0, 2)
 #define FML_SHUFFLE(a, b, index) __builtin_shuffle(a, b, index)
 
 template <class T> struct Simd;
@@ -24,6 +30,14 @@ template <> struct Simd<double> {
 // `mask` lanes are all ones or all zeros, as comparisons give them.
 template <class V, class M> FML_INLINE V select(const M& mask, const V& yes, const V& no) {
     return mask ? yes : no;
+}
+
+// `lanes` small integers as floating point.
+template <class T, class B> FML_INLINE typename Simd<T>::Vec widen(const B* p) {
+    typedef B Narrow __attribute__((vector_size(Simd<T>::lanes * sizeof(B))));
+    Narrow v;
+    std::memcpy(&v, p, sizeof v);
+    return __builtin_convertvector(v, typename Simd<T>::Vec);
 }
 
 // One step of a transposition: of each pair (a, b), the lanes whose bit s is set in a change
@@ -101,6 +115,11 @@ template <> struct Simd<double> {
     typedef std::int64_t Int;
     static constexpr int lanes = Vec::size;
 };
+template <class T, class B> inline typename Simd<T>::Vec widen(const B* p) {
+    typename Simd<T>::Vec v;
+    for (int l = 0; l < Simd<T>::lanes; ++l) v[l] = static_cast<T>(p[l]);
+    return v;
+}
 template <class T, int s> inline void exchange(typename Simd<T>::Vec& a, typename Simd<T>::Vec& b) {
     for (int l = 0; l < Simd<T>::lanes; ++l)
         if (l & s) {
@@ -124,6 +143,12 @@ template <class V, class T> FML_INLINE V broadcast(T x) {
     FML_UNROLL
     for (int i = 0; i < static_cast<int>(sizeof(V) / sizeof(T)); ++i) v[i] = x;
     return v;
+}
+template <class T, class B> FML_INLINE typename Simd<T>::Vec load_as(const B* p) {
+    if constexpr (std::is_same_v<T, B>)
+        return load<typename Simd<T>::Vec>(p);
+    else
+        return widen<T>(p);
 }
 
 template <class T, int s = 1> FML_INLINE void transpose(typename Simd<T>::Vec* block) {

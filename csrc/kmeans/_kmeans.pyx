@@ -2,6 +2,7 @@
 
 from cython cimport floating
 from libc.stdint cimport int32_t
+from libcpp cimport bool as bool_t
 
 import numpy as np
 from scipy.sparse import issparse
@@ -27,12 +28,26 @@ cdef extern from "kmeans/kmeans.h" namespace "fastml" nogil:
         int) noexcept
     Status c_distances "fastml::distances"[T](
         const CRows[T]&, const T*, Py_ssize_t, T*, int) noexcept
-    Status c_try_candidates "fastml::try_candidates"[T](
-        const CRows[T]&, const T*, const T*, const T*, const Py_ssize_t*, Py_ssize_t, T*, double*,
-        int) noexcept
-    Status c_row_norms "fastml::row_norms"[T](const CRows[T]&, T*, int) noexcept
     Status c_column_moments "fastml::column_moments"[T](
         const CRows[T]&, double*, double*, int) noexcept
+
+cdef extern from "kmeans/seeding.h" namespace "fastml" nogil:
+    cdef cppclass Sketch:
+        signed char* codes
+        double* step
+        float* half_norm
+        float* error
+        float* floor
+        double unit
+        double slack
+
+    Py_ssize_t sketch_width() noexcept
+    Status c_make_sketch "fastml::make_sketch"[T](const CRows[T]&, Sketch&, bool_t*, int) noexcept
+    Status c_gains "fastml::gains"[T](
+        const CRows[T]&, const T*, T*, const Sketch*, const Py_ssize_t*, Py_ssize_t, bool_t, double*,
+        int) noexcept
+    Status c_weighted_total "fastml::weighted_total"[T](
+        const T*, const T*, Py_ssize_t, double*, int) noexcept
     void c_search_cumulative "fastml::search_cumulative"[T](
         const T*, const T*, Py_ssize_t, const double*, Py_ssize_t, Py_ssize_t*) noexcept
 
@@ -184,40 +199,6 @@ def distances(
     check(status)
 
 
-def row_norms(
-    Rows rows,
-    floating[::1] norms,  # OUT
-    int n_threads,
-):
-    """Squared norms of the rows."""
-    cdef CRows[floating] r = of[floating](rows, NULL)
-    cdef Status status
-    with nogil:
-        status = c_row_norms(r, &norms[0], n_threads)
-    check(status)
-
-
-def try_candidates(
-    Rows rows,
-    const floating[::1] norms,         # IN: row_norms
-    const floating[::1] w,             # IN, or None
-    const floating[::1] closest,       # IN, or None
-    const Py_ssize_t[::1] candidates,  # IN
-    floating[:, ::1] best,             # OUT
-    double[::1] potential,             # OUT
-    int n_threads,
-):
-    """What each candidate would leave as closest squared distances, and their weighted sums."""
-    cdef CRows[floating] r = of[floating](rows, NULL)
-    cdef const floating* pw = pointer(w)
-    cdef const floating* pclosest = pointer(closest)
-    cdef Status status
-    with nogil:
-        status = c_try_candidates(r, pw, &norms[0], pclosest, &candidates[0],
-                                  candidates.shape[0], &best[0, 0], &potential[0], n_threads)
-    check(status)
-
-
 def column_moments(
     Rows rows,
     double[::1] mean,      # OUT
@@ -235,13 +216,92 @@ def column_moments(
     check(status)
 
 
-def search_cumulative(
-    const floating[::1] p,      # IN
-    const floating[::1] w,      # IN, or None
-    const double[::1] targets,  # IN, ascending
-    Py_ssize_t[::1] index,      # OUT
-):
-    """Where the running sum of w * p reaches each target."""
-    cdef const floating* pw = pointer(w)
-    with nogil:
-        c_search_cumulative(&p[0], pw, p.shape[0], &targets[0], targets.shape[0], &index[0])
+cdef class Seeds:
+    """The centers that k-means++ has picked so far: closest squared distances to them.
+
+    `w`, of the rows' dtype, may be None. With `sketched` (dense rows only), rows are first
+    compared by 8-bit codes: the same numbers come out, sooner if there are many centers to pick.
+    """
+    cdef Rows rows
+    cdef int n_threads
+    cdef bint single, sketched
+    cdef object closest_, w_
+    cdef object buffers  # what `sketch` points into
+    cdef Sketch sketch
+    cdef void* closest
+    cdef const void* w
+
+    def __init__(self, Rows rows, w, bint sketched, int n_threads):
+        self.rows, self.w_, self.n_threads = rows, w, n_threads
+        self.single = rows.X.dtype == np.float32
+        self.closest_ = np.full(rows.n, np.inf, dtype=rows.X.dtype)
+        self.closest = <void*><size_t>self.closest_.ctypes.data
+        self.w = <const void*><size_t>w.ctypes.data if w is not None else NULL
+        self.sketched = sketched
+        if sketched:
+            self._make_sketch()
+
+    def _make_sketch(self):
+        cdef Py_ssize_t width = sketch_width()
+        cdef Py_ssize_t padded = (self.rows.n + width - 1) // width * width
+        cdef signed char[::1] codes = np.empty(padded * self.rows.d, dtype=np.int8)
+        cdef double[::1] step = np.empty(self.rows.d)
+        cdef float[:, ::1] per_row = np.empty((3, self.rows.n), dtype=np.float32)
+        cdef bool_t usable = False
+        cdef Status status
+        self.buffers = codes, step, per_row
+        self.sketch.codes = &codes[0]
+        self.sketch.step = &step[0]
+        self.sketch.half_norm = &per_row[0, 0]
+        self.sketch.error = &per_row[1, 0]
+        self.sketch.floor = &per_row[2, 0]
+        with nogil:
+            if self.single:
+                status = c_make_sketch(self.rows.single, self.sketch, &usable, self.n_threads)
+            else:
+                status = c_make_sketch(self.rows.double_, self.sketch, &usable, self.n_threads)
+        check(status)
+        self.sketched = usable
+
+    def accept(self, Py_ssize_t row):
+        """Make `row` a center; return the potential that is left."""
+        cdef double gain = 0, total = 0
+        cdef Status status
+        self._gains(&row, 1, True, &gain)
+        with nogil:
+            if self.single:
+                status = c_weighted_total(<const float*>self.closest, <const float*>self.w,
+                                          self.rows.n, &total, self.n_threads)
+            else:
+                status = c_weighted_total(<const double*>self.closest, <const double*>self.w,
+                                          self.rows.n, &total, self.n_threads)
+        check(status)
+        return total
+
+    def gains(self, const Py_ssize_t[::1] candidates, double[::1] gain):
+        """How much of the potential each candidate row would take off."""
+        self._gains(&candidates[0], candidates.shape[0], False, &gain[0])
+
+    cdef int _gains(self, const Py_ssize_t* candidates, Py_ssize_t n_candidates, bint accept,
+                    double* gain) except -1:
+        cdef const Sketch* sketch = &self.sketch if self.sketched else NULL
+        cdef Status status
+        with nogil:
+            if self.single:
+                status = c_gains(self.rows.single, <const float*>self.w, <float*>self.closest,
+                                 sketch, candidates, n_candidates, accept, gain, self.n_threads)
+            else:
+                status = c_gains(self.rows.double_, <const double*>self.w, <double*>self.closest,
+                                 sketch, candidates, n_candidates, accept, gain, self.n_threads)
+        return check(status)
+
+    def search(self, const double[::1] targets, Py_ssize_t[::1] rows):
+        """The rows at which the running sum of the potential reaches `targets`, ascending."""
+        cdef Py_ssize_t n_targets = targets.shape[0]
+        with nogil:
+            if self.single:
+                c_search_cumulative(<const float*>self.closest, <const float*>self.w, self.rows.n,
+                                    &targets[0], n_targets, &rows[0])
+            else:
+                c_search_cumulative(<const double*>self.closest, <const double*>self.w,
+                                    self.rows.n, &targets[0], n_targets, &rows[0])

@@ -122,13 +122,6 @@ void sum_listed(const Rows<T>& X, const T* w, const std::int32_t* rows, std::ptr
         add_row(X.data + rows[r] * X.d, X.shift, w ? double(w[rows[r]]) : 1.0, p0, p1, sums);
 }
 
-// norms[0, end - begin) of rows [begin, end).
-template <class T>
-void norms_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, T* norms) {
-    for (std::ptrdiff_t i = begin; i < end; ++i)
-        norms[i - begin] = squared_norm(X.data + i * X.d, X.shift, X.d);
-}
-
 // By differences, in double: this is the number that users compare.
 template <class T>
 double inertia_block(const Rows<T>& X, const T* w, const T* centers, const std::int32_t* labels,
@@ -269,76 +262,6 @@ void pack_cols_panel(const T* rows, std::ptrdiff_t n, std::ptrdiff_t d, std::ptr
     pack_panel<T, tile_cols<T>>(rows + first * d, d, here, d, nullptr, panels + first * d);
     for (std::ptrdiff_t r = 0; r < tile_cols<T>; ++r)
         norms[first + r] = r < here ? squared_norm<T>(rows + (first + r) * d, nullptr, d) : T(0);
-}
-
-template <class T> struct RowToRow {
-    const T *candidates, *rows;
-    const std::ptrdiff_t* index;
-    std::ptrdiff_t d;
-    T operator()(std::ptrdiff_t i, std::ptrdiff_t j) const {
-        return squared_distance(candidates + index[i] * d, rows + j * d, d);
-    }
-};
-
-// Tiles of candidates (A) against row panels (B): best = min(closest, squared distance).
-template <class T> struct TryCandidates {
-    RowToRow<T> exact;
-    const T *norms_a, *norms_b, *closest;
-    std::ptrdiff_t n_candidates, n_rows, n;
-    T* best;  // at the first row of this panel
-
-    FML_INLINE void begin(std::ptrdiff_t, Tile<T>& tile) const { tile = Tile<T>{}; }
-    FML_INLINE void end(std::ptrdiff_t i0, Tile<T>& tile) const {
-        using Vec = typename Simd<T>::Vec;
-        constexpr int lanes = Simd<T>::lanes;
-        const std::ptrdiff_t here = n_candidates - i0 < tile_rows ? n_candidates - i0 : tile_rows;
-        RowToRow<T> pair = exact;
-        pair.index += i0;
-        to_sqdist(tile, norms_a + i0, here, norms_b, n_rows, pair);
-        for (std::ptrdiff_t i = 0; i < here; ++i) {
-            T row[tile_cols<T>];
-            for (int v = 0; v < tile_vecs; ++v) {
-                const Vec old = load<Vec>(closest + v * lanes);
-                store(row + v * lanes, select(tile.at[i][v] < old, tile.at[i][v], old));
-            }
-            T* target = best + (i0 + i) * n;
-            for (std::ptrdiff_t r = 0; r < n_rows; ++r) target[r] = row[r];
-        }
-    }
-};
-
-// Rows [begin, end) against packed candidates; potential gets this block's part.
-// scratch: a B panel, two rows of tile_cols, the spill.
-template <class T>
-void try_dense_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, const T* w,
-                     const T* norms, const T* closest, const T* panels, std::ptrdiff_t n_panels,
-                     const T* norms_a, const std::ptrdiff_t* index, std::ptrdiff_t n_candidates,
-                     T* best, double* potential, T* scratch) {
-    T *panel = scratch, *norms_b = panel + tile_cols<T> * X.d, *old = norms_b + tile_cols<T>;
-    T* spill = old + tile_cols<T>;
-    for (std::ptrdiff_t i = begin; i < end; i += tile_cols<T>) {
-        const std::ptrdiff_t rows = end - i < tile_cols<T> ? end - i : tile_cols<T>;
-        pack_panel<T, tile_cols<T>>(X.data + i * X.d, X.d, rows, X.d, X.shift, panel);
-        for (std::ptrdiff_t r = 0; r < tile_cols<T>; ++r) {
-            norms_b[r] = r < rows ? norms[i + r] : T(0);
-            old[r] = closest && r < rows ? closest[i + r] : std::numeric_limits<T>::infinity();
-        }
-        TryCandidates<T> attempt{{X.data, X.data + i * X.d, index, X.d}, norms_a, norms_b, old,
-                                 n_candidates, rows, X.n, best + i};
-        multiply_panel(panels, n_panels, panel, X.d, spill, attempt);
-    }
-    for (std::ptrdiff_t c = 0; c < n_candidates; ++c) {
-        const T* b = best + c * X.n;
-        double sum = 0;
-        if (w) {
-#pragma omp simd reduction(+ : sum)
-            for (std::ptrdiff_t i = begin; i < end; ++i) sum += static_cast<double>(w[i]) * b[i];
-        } else {
-#pragma omp simd reduction(+ : sum)
-            for (std::ptrdiff_t i = begin; i < end; ++i) sum += static_cast<double>(b[i]);
-        }
-        potential[c] = sum;
-    }
 }
 
 // Sums of x - pivot and its squares over rows [begin, end), d each.

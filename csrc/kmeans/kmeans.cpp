@@ -4,9 +4,11 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "common/isa.h"
 #include "common/scratch.h"
+#include "kmeans/blocks.h"
 
 #define FML_KERNEL "kmeans/kmeans.inl.h"
 #include "common/foreach_isa.h"
@@ -14,39 +16,9 @@
 namespace fastml {
 namespace {
 
-using std::ptrdiff_t;
-
-constexpr ptrdiff_t ceil_div(ptrdiff_t a, ptrdiff_t b) { return (a + b - 1) / b; }
-
-// Every tile width of every instruction set divides this, so blocks of so many rows (or a
-// multiple) are cut into tiles the same way wherever they start.
-constexpr ptrdiff_t block_unit = 48;
-
-// Blocks of rows, from n alone: as even as can be, about `wanted` of them.
-struct Grid {
-    ptrdiff_t n, rows, blocks;
-    Grid(ptrdiff_t n_rows, ptrdiff_t wanted)
-        : n(n_rows), rows(ceil_div(ceil_div(n_rows, wanted), block_unit) * block_unit),
-          blocks(ceil_div(n_rows, rows)) {}
-    ptrdiff_t begin(ptrdiff_t b) const { return b * rows; }
-    ptrdiff_t end(ptrdiff_t b) const { return b + 1 < blocks ? (b + 1) * rows : n; }
-};
-
-// Blocks that are summed apart are few, since each has its own sums; others only need to be small
-// enough to balance.
-constexpr ptrdiff_t summed_blocks = 64, free_blocks = 512;
-
-// Below this many multiply-adds waking the pool costs more than it brings.
-constexpr double worth_threads = 1e5;
-
-int threads_for(double work, int n_threads) { return work < worth_threads ? 1 : n_threads; }
-
 struct Shape {
     ptrdiff_t rows, cols, depth;
 };
-// Per-thread scratch starts on a cache line: a multiple of 16 floats.
-constexpr ptrdiff_t aligned(ptrdiff_t size) { return ceil_div(size, 16) * 16; }
-
 template <class T> Shape shape() {
     Shape s;
     FML_PICK(tile_shape<T>)(&s.rows, &s.cols, &s.depth);
@@ -55,38 +27,6 @@ template <class T> Shape shape() {
 // Values that multiply_panel spills: a tile for every panel, when rows are long.
 ptrdiff_t spill_size(const Shape& s, ptrdiff_t d, ptrdiff_t panels) {
     return d > s.depth ? panels * s.rows * s.cols : 0;
-}
-
-// Adds the blocks' parts in block order, entry by entry.
-template <class To>
-void add_parts(const double* parts, ptrdiff_t n_parts, ptrdiff_t size, To* total) {
-    for (ptrdiff_t e = 0; e < size; ++e) {
-        double sum = 0;
-        for (ptrdiff_t b = 0; b < n_parts; ++b) sum += parts[b * size + e];
-        total[e] = static_cast<To>(sum);
-    }
-}
-
-// Centers as the columns of a padded (d, stride) matrix.
-template <class T> struct Columns {
-    ptrdiff_t stride;
-    Scratch<T> at;
-    Columns(const T* centers, ptrdiff_t k, ptrdiff_t d)
-        : stride(ceil_div(k, 16) * 16), at(d * stride) {
-        if (!at) return;
-        for (ptrdiff_t p = 0; p < d; ++p)
-            for (ptrdiff_t j = 0; j < stride; ++j)
-                at[p * stride + j] = j < k ? centers[j * d + p] : T(0);
-    }
-};
-
-template <class T> void exact_norms(const T* centers, ptrdiff_t k, ptrdiff_t d, double* norms) {
-    for (ptrdiff_t j = 0; j < k; ++j) {
-        double sum = 0;
-        for (ptrdiff_t p = 0; p < d; ++p)
-            sum += static_cast<double>(centers[j * d + p]) * centers[j * d + p];
-        norms[j] = sum;
-    }
 }
 
 // Sums of a few clusters fit in L2 beside the data: each block of rows keeps its own.
@@ -265,71 +205,6 @@ Status distances(const Rows<T>& X, const T* centers, ptrdiff_t k, T* out, int n_
 }
 
 template <class T>
-Status row_norms(const Rows<T>& X, T* norms, int n_threads) noexcept {
-    const Grid grid(X.n, free_blocks);
-    const auto run = X.indptr ? FML_PICK(norms_sparse_block<T>) : FML_PICK(norms_block<T>);
-    return parallel(grid.blocks, threads_for(static_cast<double>(X.n) * X.d, n_threads),
-                    [&](ptrdiff_t b, int) {
-                        run(X, grid.begin(b), grid.end(b), norms + grid.begin(b));
-                    });
-}
-
-template <class T>
-Status try_candidates(const Rows<T>& X, const T* w, const T* norms, const T* closest,
-                      const ptrdiff_t* candidates, ptrdiff_t n_candidates, T* best,
-                      double* potential, int n_threads) noexcept {
-    n_threads = threads_for(static_cast<double>(X.n) * n_candidates * X.d, n_threads);
-    const Shape s = shape<T>();
-    const Grid grid(X.n, summed_blocks);
-    const ptrdiff_t panels = ceil_div(n_candidates, s.rows);
-    Scratch<T> dense(n_candidates * X.d);
-    Scratch<double> parts(grid.blocks * n_candidates), exact(n_candidates);
-    if (!dense || !parts || !exact) return Status::no_memory;
-    for (ptrdiff_t c = 0; c < n_candidates; ++c) {
-        T* row = dense.get() + c * X.d;
-        const ptrdiff_t i = candidates[c];
-        if (X.indptr) {
-            for (ptrdiff_t p = 0; p < X.d; ++p) row[p] = 0;
-            for (ptrdiff_t q = X.indptr[i]; q < X.indptr[i + 1]; ++q) row[X.indices[q]] += X.data[q];
-        } else {
-            for (ptrdiff_t p = 0; p < X.d; ++p)
-                row[p] = X.shift ? X.data[i * X.d + p] - X.shift[p] : X.data[i * X.d + p];
-        }
-    }
-    Status status;
-    if (X.indptr) {
-        const Columns<T> columns(dense.get(), n_candidates, X.d);
-        Scratch<T> row(n_threads * columns.stride);
-        if (!columns.at || !row) return Status::no_memory;
-        exact_norms(dense.get(), n_candidates, X.d, exact.get());
-        const auto run = FML_PICK(try_sparse_block<T>);
-        status = parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int worker) {
-            run(X, grid.begin(b), grid.end(b), w, norms, closest, dense.get(), columns.at.get(),
-                exact.get(), n_candidates, columns.stride, best,
-                parts.get() + b * n_candidates, row.get() + worker * columns.stride);
-        });
-    } else {
-        const ptrdiff_t per_thread = aligned(s.cols * (X.d + 2) + spill_size(s, X.d, panels));
-        Scratch<T> packed(panels * s.rows * X.d), norms_a(panels * s.rows);
-        Scratch<T> scratch(n_threads * per_thread);
-        if (!packed || !norms_a || !scratch) return Status::no_memory;
-        const auto pack = FML_PICK(pack_centers_panel<T>);
-        for (ptrdiff_t i = 0; i < panels; ++i)
-            pack(dense.get(), n_candidates, X.d, i, packed.get(), norms_a.get());
-        for (ptrdiff_t c = 0; c < panels * s.rows; ++c)
-            norms_a[c] = c < n_candidates ? norms[candidates[c]] : T(0);
-        const auto run = FML_PICK(try_dense_block<T>);
-        status = parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int worker) {
-            run(X, grid.begin(b), grid.end(b), w, norms, closest, packed.get(), panels,
-                norms_a.get(), candidates, n_candidates, best, parts.get() + b * n_candidates,
-                scratch.get() + worker * per_thread);
-        });
-    }
-    if (status == Status::ok) add_parts(parts.get(), grid.blocks, n_candidates, potential);
-    return status;
-}
-
-template <class T>
 Status column_moments(const Rows<T>& X, double* mean, double* variance, int n_threads) noexcept {
     const Grid grid(X.n, summed_blocks);
     // Summed about the first row (dense) rather than zero: far from the origin, squares cancel.
@@ -354,21 +229,6 @@ Status column_moments(const Rows<T>& X, double* mean, double* variance, int n_th
     return status;
 }
 
-template <class T>
-void search_cumulative(const T* p, const T* w, ptrdiff_t n, const double* target,
-                       ptrdiff_t n_targets, ptrdiff_t* index) noexcept {
-    T sum = 0;
-    ptrdiff_t i = 0;
-    for (ptrdiff_t r = 0; r < n_targets; ++r) {
-        for (; i < n; ++i) {
-            const T next = sum + (w ? w[i] * p[i] : p[i]);
-            if (next >= target[r]) break;  // row i stays unsummed for the next target
-            sum = next;
-        }
-        index[r] = i < n ? i : n - 1;
-    }
-}
-
 #define FML_INSTANTIATE(T)                                                                         \
     template Status assign(const Rows<T>&, const T*, const T*, ptrdiff_t, std::int32_t*,           \
                            ptrdiff_t*, double*, double*, int) noexcept;                            \
@@ -377,12 +237,7 @@ void search_cumulative(const T* p, const T* w, ptrdiff_t n, const double* target
     template Status inertia(const Rows<T>&, const T*, const T*, const std::int32_t*, ptrdiff_t,    \
                             std::int32_t, T*, double*, int) noexcept;                              \
     template Status distances(const Rows<T>&, const T*, ptrdiff_t, T*, int) noexcept;              \
-    template Status row_norms(const Rows<T>&, T*, int) noexcept;                                   \
-    template Status try_candidates(const Rows<T>&, const T*, const T*, const T*,                   \
-                                   const ptrdiff_t*, ptrdiff_t, T*, double*, int) noexcept;        \
-    template Status column_moments(const Rows<T>&, double*, double*, int) noexcept;                \
-    template void search_cumulative(const T*, const T*, ptrdiff_t, const double*, ptrdiff_t,       \
-                                    ptrdiff_t*) noexcept;
+    template Status column_moments(const Rows<T>&, double*, double*, int) noexcept;
 FML_INSTANTIATE(float)
 FML_INSTANTIATE(double)
 

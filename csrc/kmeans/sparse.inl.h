@@ -62,15 +62,11 @@ void sum_listed_sparse(const Rows<T>& X, const T* w, const std::int32_t* rows,
     }
 }
 
-// norms[0, end - begin) of rows [begin, end).
-template <class T>
-void norms_sparse_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, T* norms) {
-    for (std::ptrdiff_t i = begin; i < end; ++i) {
-        double sum = 0;
-        for (std::int32_t q = X.indptr[i]; q < X.indptr[i + 1]; ++q)
-            sum += static_cast<double>(X.data[q]) * X.data[q];
-        norms[i - begin] = static_cast<T>(sum);
-    }
+template <class T> FML_INLINE T sparse_norm(const Rows<T>& X, std::ptrdiff_t i) {
+    double sum = 0;
+    for (std::int32_t q = X.indptr[i]; q < X.indptr[i + 1]; ++q)
+        sum += static_cast<double>(X.data[q]) * X.data[q];
+    return static_cast<T>(sum);
 }
 
 // |x - c|² = |c|² + sum over the stored values of x (x - 2c), in double, never negative.
@@ -117,26 +113,24 @@ void distances_sparse_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff
                             const T* centers, const T* columns, const double* norms,
                             std::ptrdiff_t k, std::ptrdiff_t stride, T* out, T* row) {
     for (std::ptrdiff_t i = begin; i < end; ++i) {
-        T norm_x;
-        norms_sparse_block(X, i, i + 1, &norm_x);
-        sparse_sqdists(X, i, norm_x, centers, columns, norms, k, stride, row);
+        sparse_sqdists(X, i, sparse_norm(X, i), centers, columns, norms, k, stride, row);
         for (std::ptrdiff_t j = 0; j < k; ++j) out[i * k + j] = std::sqrt(row[j]);
     }
 }
 
-// As try_block. dense: the candidates as dense rows, columns: the same transposed.
+// As gains_small_block. dense: the candidates as dense rows, columns: the same transposed.
 template <class T>
-void try_sparse_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, const T* w,
-                      const T* norms, const T* closest, const T* dense, const T* columns,
-                      const double* norms_a, std::ptrdiff_t n_candidates, std::ptrdiff_t stride,
-                      T* best, double* potential, T* row) {
-    for (std::ptrdiff_t c = 0; c < n_candidates; ++c) potential[c] = 0;
+void gains_sparse_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, const T* w,
+                        T* closest, const T* dense, const T* columns, const double* norms,
+                        std::ptrdiff_t n_candidates, std::ptrdiff_t stride, bool accept,
+                        double* gain, T* row) {
+    for (std::ptrdiff_t c = 0; c < n_candidates; ++c) gain[c] = 0;
     for (std::ptrdiff_t i = begin; i < end; ++i) {
-        sparse_sqdists(X, i, norms[i], dense, columns, norms_a, n_candidates, stride, row);
+        sparse_sqdists(X, i, sparse_norm(X, i), dense, columns, norms, n_candidates, stride, row);
         for (std::ptrdiff_t c = 0; c < n_candidates; ++c) {
-            const T b = closest && closest[i] < row[c] ? closest[i] : row[c];
-            best[c * X.n + i] = b;
-            potential[c] += w ? static_cast<double>(w[i]) * b : b;
+            if (!(row[c] < closest[i])) continue;
+            gain[c] += (w ? static_cast<double>(w[i]) : 1.0) * (closest[i] - row[c]);
+            if (accept) closest[i] = row[c];
         }
     }
 }

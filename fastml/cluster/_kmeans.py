@@ -56,17 +56,20 @@ class NearestCenter:
         return self._distances(X, self.cluster_centers_)
 
     def _rows_and_centers(self, X: Any) -> tuple[Any, np.ndarray]:
-        centers = self.cluster_centers_
+        """Validated rows and the centers, in one dtype: double if they came in two."""
         X = validate_data(
             self,
             X,
             accept_sparse="csr",
             reset=False,
-            dtype=centers.dtype,
+            dtype=[np.float64, np.float32],
             order="C",
             accept_large_sparse=False,
         )
-        return X, np.ascontiguousarray(centers)
+        centers = np.ascontiguousarray(self.cluster_centers_)
+        if X.dtype != centers.dtype:
+            X, centers = X.astype(np.float64), centers.astype(np.float64)
+        return X, centers
 
     @staticmethod
     def _labels(X: Any, centers: np.ndarray) -> np.ndarray:

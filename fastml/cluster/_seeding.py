@@ -90,32 +90,32 @@ def greedy_seeds(
     Draws, sums and comparisons are made in the order and precision of scikit-learn's, because
     from the first pick that differs on, everything differs.
     """
-    n, dtype, threads = rows.n, rows.dtype, n_threads()
     n_trials = n_local_trials or 2 + int(np.log(n_clusters))
     indices = np.empty(n_clusters, dtype=int)
-    indices[0] = random_state.choice(n, p=draw_probabilities(w, n, dtype))
+    indices[0] = random_state.choice(rows.n, p=draw_probabilities(w, rows.n, rows.dtype))
 
-    norms = np.empty(n, dtype)
-    native.row_norms(rows, norms, threads)
-    closest, potential = np.empty(n, dtype), np.empty(n_trials)
-    best, candidates = np.empty((n_trials, n), dtype), np.empty(n_trials, dtype=np.intp)
-    first = potential[:1]
-    native.try_candidates(
-        rows, norms, w, None, indices[:1].astype(np.intp), closest[None], first, threads
-    )
-    current = dtype.type(first[0])
+    seeds = native.Seeds(rows, w, sketch_pays(rows, n_clusters), n_threads())
+    precision = rows.dtype.type
+    potential = precision(seeds.accept(indices[0]))
+    candidates, gain = np.empty(n_trials, dtype=np.intp), np.empty(n_trials)
     for c in range(1, n_clusters):
-        targets = random_state.uniform(size=n_trials) * current
+        targets = random_state.uniform(size=n_trials) * potential
         ascending = targets.argsort()
         found = np.empty_like(candidates)
-        native.search_cumulative(closest, w, targets[ascending], found)
+        seeds.search(targets[ascending], found)
         candidates[ascending] = found
-        native.try_candidates(rows, norms, w, closest, candidates, best, potential, threads)
-        winner = potential.astype(dtype).argmin()
-        current = dtype.type(potential[winner])
-        closest[:] = best[winner]
-        indices[c] = candidates[winner]
+        seeds.gains(candidates, gain)
+        indices[c] = candidates[gain.argmax()]
+        potential = precision(seeds.accept(indices[c]))
     return indices
+
+
+def sketch_pays(rows: native.Rows, n_clusters: int) -> bool:
+    """Whether tries against 8-bit codes make up for coding the rows.
+
+    They do for rows that do not stay in cache, of enough columns to make one try costly.
+    """
+    return not issparse(rows.X) and rows.d > 16 and n_clusters >= 16 and rows.n * rows.d >= 1 << 18
 
 
 def draw_probabilities(w: np.ndarray | None, n: int, dtype: np.dtype) -> np.ndarray:

@@ -1,0 +1,72 @@
+#pragma once
+// How the drivers of this family cut rows into blocks, and what they hand to them.
+#include <cstddef>
+
+#include "common/scratch.h"
+
+namespace fastml {
+
+using std::ptrdiff_t;
+
+constexpr ptrdiff_t ceil_div(ptrdiff_t a, ptrdiff_t b) { return (a + b - 1) / b; }
+
+// Per-thread scratch starts on a cache line: a multiple of 16 floats.
+constexpr ptrdiff_t aligned(ptrdiff_t size) { return ceil_div(size, 16) * 16; }
+
+// Every tile width of every instruction set divides this, so blocks of so many rows (or a
+// multiple) are cut into tiles the same way wherever they start.
+constexpr ptrdiff_t block_unit = 48;
+
+// Blocks of rows, from n alone: as even as can be, about `wanted` of them.
+struct Grid {
+    ptrdiff_t n, rows, blocks;
+    Grid(ptrdiff_t n_rows, ptrdiff_t wanted)
+        : n(n_rows), rows(ceil_div(ceil_div(n_rows, wanted), block_unit) * block_unit),
+          blocks(ceil_div(n_rows, rows)) {}
+    ptrdiff_t begin(ptrdiff_t b) const { return b * rows; }
+    ptrdiff_t end(ptrdiff_t b) const { return b + 1 < blocks ? (b + 1) * rows : n; }
+};
+
+// Blocks that are summed apart are few, since each has its own sums; others only need to be small
+// enough to balance.
+constexpr ptrdiff_t summed_blocks = 64, free_blocks = 512;
+
+// Below this many multiply-adds waking the pool costs more than it brings.
+constexpr double worth_threads = 1e5;
+
+inline int threads_for(double work, int n_threads) { return work < worth_threads ? 1 : n_threads; }
+
+// Adds the blocks' parts in block order, entry by entry.
+template <class To>
+void add_parts(const double* parts, ptrdiff_t n_parts, ptrdiff_t size, To* total) {
+    for (ptrdiff_t e = 0; e < size; ++e) {
+        double sum = 0;
+        for (ptrdiff_t b = 0; b < n_parts; ++b) sum += parts[b * size + e];
+        total[e] = static_cast<To>(sum);
+    }
+}
+
+// Centers as the columns of a padded (d, stride) matrix.
+template <class T> struct Columns {
+    ptrdiff_t stride;
+    Scratch<T> at;
+    Columns(const T* centers, ptrdiff_t k, ptrdiff_t d)
+        : stride(ceil_div(k, 16) * 16), at(d * stride) {
+        if (!at) return;
+        for (ptrdiff_t p = 0; p < d; ++p)
+            for (ptrdiff_t j = 0; j < stride; ++j)
+                at[p * stride + j] = j < k ? centers[j * d + p] : T(0);
+    }
+};
+
+template <class T>
+void exact_norms(const T* centers, ptrdiff_t k, ptrdiff_t d, double* norms) {
+    for (ptrdiff_t j = 0; j < k; ++j) {
+        double sum = 0;
+        for (ptrdiff_t p = 0; p < d; ++p)
+            sum += static_cast<double>(centers[j * d + p]) * centers[j * d + p];
+        norms[j] = sum;
+    }
+}
+
+}  // namespace fastml

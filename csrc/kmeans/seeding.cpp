@@ -1,0 +1,196 @@
+#include "kmeans/seeding.h"
+
+// std headers come before any target region
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "common/isa.h"
+#include "kmeans/blocks.h"
+
+#define FML_KERNEL "kmeans/seeding.inl.h"
+#include "common/foreach_isa.h"
+
+namespace fastml {
+
+std::ptrdiff_t sketch_width() noexcept {
+    ptrdiff_t rows, cols, depth;
+    FML_PICK(tile_shape<float>)(&rows, &cols, &depth);
+    return cols;
+}
+
+template <class T>
+Status make_sketch(const Rows<T>& X, Sketch& sketch, bool* usable, int n_threads) noexcept {
+    const Grid grid(X.n, summed_blocks);
+    Scratch<double> extents(grid.blocks * X.d);
+    if (!extents) return Status::no_memory;
+    n_threads = threads_for(static_cast<double>(X.n) * X.d, n_threads);
+    const auto measure = FML_PICK(extent_block<T>);
+    Status status = parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int) {
+        measure(X, grid.begin(b), grid.end(b), extents.get() + b * X.d);
+    });
+    if (status != Status::ok) return status;
+    sketch.unit = 0;
+    for (ptrdiff_t p = 0; p < X.d; ++p) {
+        sketch.step[p] = 0;
+        for (ptrdiff_t b = 0; b < grid.blocks; ++b)
+            sketch.step[p] = std::fmax(sketch.step[p], extents[b * X.d + p]);
+        sketch.unit = std::fmax(sketch.unit, sketch.step[p]);
+    }
+    *usable = std::isfinite(sketch.unit);
+    if (!*usable) return Status::ok;
+    if (sketch.unit == 0) sketch.unit = 1;
+    constexpr double levels = 127;
+    for (ptrdiff_t p = 0; p < X.d; ++p) sketch.step[p] /= sketch.unit * levels;
+    sketch.slack = static_cast<double>(X.d + 16) * std::numeric_limits<float>::epsilon();
+    for (ptrdiff_t i = 0; i < X.n; ++i) sketch.floor[i] = -std::numeric_limits<float>::infinity();
+    const auto run = FML_PICK(sketch_block<T>);
+    return parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int) {
+        run(X, grid.begin(b), grid.end(b), sketch);
+    });
+}
+
+namespace {
+
+// Rows `index` as dense rows, less the shift.
+template <class T>
+void gather(const Rows<T>& X, const ptrdiff_t* index, ptrdiff_t n_index, T* out) {
+    for (ptrdiff_t c = 0; c < n_index; ++c) {
+        T* row = out + c * X.d;
+        const ptrdiff_t i = index[c];
+        if (X.indptr) {
+            for (ptrdiff_t p = 0; p < X.d; ++p) row[p] = 0;
+            for (ptrdiff_t q = X.indptr[i]; q < X.indptr[i + 1]; ++q)
+                row[X.indices[q]] += X.data[q];
+        } else {
+            for (ptrdiff_t p = 0; p < X.d; ++p)
+                row[p] = X.shift ? X.data[i * X.d + p] - X.shift[p] : X.data[i * X.d + p];
+        }
+    }
+}
+
+template <class T>
+Status gains_sparse(const Rows<T>& X, const T* w, T* closest, const T* dense,
+                    ptrdiff_t n_candidates, bool accept, double* parts, const Grid& grid,
+                    int n_threads) {
+    const Columns<T> columns(dense, n_candidates, X.d);
+    Scratch<T> row(n_threads * columns.stride);
+    Scratch<double> norms(n_candidates);
+    if (!columns.at || !row || !norms) return Status::no_memory;
+    exact_norms(dense, n_candidates, X.d, norms.get());
+    const auto run = FML_PICK(gains_sparse_block<T>);
+    return parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int worker) {
+        run(X, grid.begin(b), grid.end(b), w, closest, dense, columns.at.get(), norms.get(),
+            n_candidates, columns.stride, accept, parts + b * n_candidates,
+            row.get() + worker * columns.stride);
+    });
+}
+
+template <class T>
+Status gains_sketched(const Rows<T>& X, const T* w, T* closest, const Sketch& sketch,
+                      const ptrdiff_t* candidates, const T* dense, ptrdiff_t n_candidates,
+                      bool accept, double* parts, const Grid& grid, int n_threads) {
+    ptrdiff_t rows, cols, depth;
+    FML_PICK(tile_shape<float>)(&rows, &cols, &depth);
+    const ptrdiff_t padded = ceil_div(n_candidates, rows) * rows;
+    Scratch<float> panels(padded * X.d), bias(padded);
+    if (!panels || !bias) return Status::no_memory;
+    for (ptrdiff_t c = 0; c < padded; ++c) {
+        double norm = 0;
+        for (ptrdiff_t p = 0; p < X.d; ++p) {
+            const double x = c < n_candidates ? dense[c * X.d + p] / sketch.unit : 0.0;
+            norm += x * x;
+            panels[c / rows * rows * X.d + p * rows + c % rows] =
+                static_cast<float>(x * sketch.step[p]);
+        }
+        bias[c] = c < n_candidates ? static_cast<float>(-0.5 * norm * (1 - sketch.slack))
+                                   : -std::numeric_limits<float>::infinity();
+    }
+    const auto run = FML_PICK(gains_sketched_block<T>);
+    return parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int) {
+        run(X, grid.begin(b), grid.end(b), w, closest, sketch, candidates, n_candidates,
+            panels.get(), bias.get(), accept, parts + b * n_candidates);
+    });
+}
+
+template <class T>
+Status gains_small(const Rows<T>& X, const T* w, T* closest, const T* dense,
+                   ptrdiff_t n_candidates, bool accept, double* parts, const Grid& grid,
+                   int n_threads) {
+    ptrdiff_t rows, cols, depth;
+    FML_PICK(tile_shape<T>)(&rows, &cols, &depth);
+    const ptrdiff_t per_thread = aligned(cols * (X.d + 2));
+    Scratch<T> scratch(n_threads * per_thread);
+    if (!scratch) return Status::no_memory;
+    const auto run = FML_PICK(gains_small_block<T>);
+    return parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int worker) {
+        run(X, grid.begin(b), grid.end(b), w, closest, dense, n_candidates, accept,
+            parts + b * n_candidates, scratch.get() + worker * per_thread);
+    });
+}
+
+}  // namespace
+
+template <class T>
+Status gains(const Rows<T>& X, const T* w, T* closest, const Sketch* sketch,
+             const ptrdiff_t* candidates, ptrdiff_t n_candidates, bool accept, double* gain,
+             int n_threads) noexcept {
+    const Grid grid(X.n, summed_blocks);
+    Scratch<T> dense(n_candidates * X.d);
+    Scratch<double> parts(grid.blocks * n_candidates);
+    if (!dense || !parts) return Status::no_memory;
+    gather(X, candidates, n_candidates, dense.get());
+    const double entries = X.indptr ? X.indptr[X.n] : static_cast<double>(X.n) * X.d;
+    n_threads = threads_for(entries * n_candidates, n_threads);
+    const Status status =
+        X.indptr ? gains_sparse(X, w, closest, dense.get(), n_candidates, accept, parts.get(),
+                                grid, n_threads)
+        : sketch ? gains_sketched(X, w, closest, *sketch, candidates, dense.get(), n_candidates,
+                                  accept, parts.get(), grid, n_threads)
+                 : gains_small(X, w, closest, dense.get(), n_candidates, accept, parts.get(), grid,
+                               n_threads);
+    if (status == Status::ok) add_parts(parts.get(), grid.blocks, n_candidates, gain);
+    return status;
+}
+
+template <class T>
+Status weighted_total(const T* p, const T* w, ptrdiff_t n, double* total, int n_threads) noexcept {
+    const Grid grid(n, summed_blocks);
+    Scratch<double> parts(grid.blocks);
+    if (!parts) return Status::no_memory;
+    const auto run = FML_PICK(total_block<T>);
+    const Status status =
+        parallel(grid.blocks, threads_for(static_cast<double>(n), n_threads), [&](ptrdiff_t b, int) {
+            parts[b] = run(p, w, grid.begin(b), grid.end(b));
+        });
+    if (status == Status::ok) add_parts(parts.get(), grid.blocks, 1, total);
+    return status;
+}
+
+template <class T>
+void search_cumulative(const T* p, const T* w, ptrdiff_t n, const double* target,
+                       ptrdiff_t n_targets, ptrdiff_t* index) noexcept {
+    T sum = 0;
+    ptrdiff_t i = 0;
+    for (ptrdiff_t r = 0; r < n_targets; ++r) {
+        for (; i < n; ++i) {
+            const T next = sum + (w ? w[i] * p[i] : p[i]);
+            if (next >= target[r]) break;  // row i stays unsummed for the next target
+            sum = next;
+        }
+        index[r] = i < n ? i : n - 1;
+    }
+}
+
+#define FML_INSTANTIATE(T)                                                                         \
+    template Status make_sketch(const Rows<T>&, Sketch&, bool*, int) noexcept;                     \
+    template Status gains(const Rows<T>&, const T*, T*, const Sketch*, const ptrdiff_t*,           \
+                          ptrdiff_t, bool, double*, int) noexcept;                                 \
+    template Status weighted_total(const T*, const T*, ptrdiff_t, double*, int) noexcept;          \
+    template void search_cumulative(const T*, const T*, ptrdiff_t, const double*, ptrdiff_t,       \
+                                    ptrdiff_t*) noexcept;
+FML_INSTANTIATE(float)
+FML_INSTANTIATE(double)
+
+}  // namespace fastml
