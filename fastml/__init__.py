@@ -4,6 +4,8 @@
 `fastml` is scikit-learn's. Importing fastml loads neither kernels nor scikit-learn.
 """
 
+# ruff: noqa: F401  (imports that only type checkers see)
+
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 

@@ -108,7 +108,11 @@ def _convert(model: Any, exchange: Callable[[Any], Any]) -> Any:
 
 class _Pickler(pickle.Pickler):
     def __init__(
-        self, stream: io.BytesIO, exchange: Callable[[Any], Any], atoms: list[Any], buffers: list[Any]
+        self,
+        stream: io.BytesIO,
+        exchange: Callable[[Any], Any],
+        atoms: list[Any],
+        buffers: list[Any],
     ) -> None:
         super().__init__(stream, protocol=5, buffer_callback=buffers.append)
         self._exchange = exchange
@@ -174,7 +178,7 @@ def _walk(model: Any) -> Iterator[tuple[str, Any]]:
         yield path, item
         if isinstance(item, dict):
             inside = [(f"{path}[{key!r}]", value) for key, value in item.items()]
-        elif isinstance(item, (list, tuple)) or getattr(item, "dtype", None) == object:
+        elif isinstance(item, list | tuple) or getattr(item, "dtype", None) == "object":
             inside = [(f"{path}[{i}]", value) for i, value in enumerate(item)]
         elif isinstance(item, _ATOMS):
             inside = []

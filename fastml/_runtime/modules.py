@@ -66,7 +66,8 @@ def fall_through(name: str) -> None:
     ours = list(module.__all__)
     if "._" not in name:
         for attr in ours:
-            _enter(Replacement(stock.__name__, attr, getattr(stock, attr, None), vars(module)[attr]))
+            theirs = getattr(stock, attr, None)
+            _enter(Replacement(stock.__name__, attr, theirs, vars(module)[attr]))
     _delegate(module, stock, ours)
     for notify in on_register:
         notify()
@@ -124,7 +125,7 @@ class FallThrough:
         name = module.__name__
         stock = import_module(stock_name(name))
         topic = sys.modules[".".join(name.split(".")[:2])]
-        if topic.__name__ == stock_name(topic.__name__) or topic is module:
+        if topic is module or not topic.__name__.startswith("fastml"):
             # The import system takes what it finds in sys.modules once the loader has run.
             sys.modules[name] = stock
             return
