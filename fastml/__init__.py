@@ -8,6 +8,7 @@
 
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
+from typing import Any as _Any
 
 from fastml._runtime import modules as _modules
 from fastml._version import __version__
@@ -35,7 +36,7 @@ _OURS = {
 _modules.install()
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> _Any:
     if name == "__all__":
         ours = [name for names in _OURS.values() for name in names]
         return sorted({*_import_module("sklearn").__all__, *ours})
@@ -47,5 +48,5 @@ def __getattr__(name):
     return _modules.attribute(name)
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted({*globals(), *__getattr__("__all__")})

@@ -95,7 +95,9 @@ def _is_ours(atom: Any) -> bool:
 
 
 def _convert(model: Any, exchange: Callable[[Any], Any]) -> Any:
-    stream, atoms, buffers = io.BytesIO(), [], []
+    stream = io.BytesIO()
+    atoms: list[Any] = []
+    buffers: list[pickle.PickleBuffer] = []
     try:
         _Pickler(stream, exchange, atoms, buffers).dump(model)
     except _NoCounterpart as error:

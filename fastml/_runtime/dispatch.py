@@ -116,7 +116,7 @@ def accelerated(
         if refusal is None:
             if not _collectors and not logger.isEnabledFor(logging.INFO):
                 return function(*args, **kwargs)
-            run = function
+            run: Any = function
         else:
             run = _stock_method(wrapper, args[0]) if is_method else stock
         instance = args[0] if is_method else None
@@ -133,7 +133,7 @@ def accelerated(
 
 def _stock_method(wrapper: Callable[..., Any], instance: Any) -> Callable[..., Any]:
     """The implementation that `wrapper` overrides, as a function of the instance."""
-    name = wrapper.__name__  # type: ignore[attr-defined]
+    name = wrapper.__name__
     mro = type(instance).__mro__
     for i, cls in enumerate(mro):
         # Others may have wrapped ours again, as scikit-learn's set_output does.

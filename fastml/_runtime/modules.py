@@ -93,9 +93,8 @@ def _delegate(module: ModuleType, stock: ModuleType, ours: list[str]) -> None:
         return sorted({*vars(module), *dir(stock)})
 
     theirs = getattr(stock, "__all__", None) or [n for n in dir(stock) if not n.startswith("_")]
-    module.__all__ = [*theirs, *(name for name in ours if name not in theirs)]
-    module.__getattr__ = __getattr__
-    module.__dir__ = __dir__
+    names = [*theirs, *(name for name in ours if name not in theirs)]
+    vars(module).update(__all__=names, __getattr__=__getattr__, __dir__=__dir__)
 
 
 class FallThrough:
@@ -114,7 +113,8 @@ class FallThrough:
         if stock is None:
             return None
         is_package = stock.submodule_search_locations is not None
-        return spec_from_loader(name, cls, origin=stock.origin, is_package=is_package)
+        loader: Any = cls
+        return spec_from_loader(name, loader, origin=stock.origin, is_package=is_package)
 
     @staticmethod
     def create_module(spec: ModuleSpec) -> None:
@@ -187,4 +187,4 @@ def replacement_of(stock: Any) -> Any:
 
 def install() -> None:
     if FallThrough not in sys.meta_path:
-        sys.meta_path.insert(0, FallThrough)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, FallThrough)

@@ -140,18 +140,16 @@ def _forms(module: str, name: str) -> tuple[str, str, str]:
 
 def _wanted(entry: Replacement) -> bool:
     forms = _forms(entry.module, entry.name)
-    return any(
-        names is None or not names.isdisjoint(forms) for names in list(_requests.values())
-    )
+    return any(names is None or not names.isdisjoint(forms) for names in list(_requests.values()))
 
 
 def _settle() -> None:
     """Make the process what `_requests` says."""
     with _lock:
         if _requests and _hook not in sys.meta_path:
-            sys.meta_path.insert(0, _hook)  # type: ignore[arg-type]
+            sys.meta_path.insert(0, _hook)
         elif not _requests and _hook in sys.meta_path:
-            sys.meta_path.remove(_hook)  # type: ignore[arg-type]
+            sys.meta_path.remove(_hook)
     if _requests:
         # After the hook is in place: what other threads load from here on passes _loaded.
         for name in [name for name in sys.modules if name.startswith("sklearn.")]:
@@ -243,7 +241,8 @@ class _Hook:
         for finder in sys.meta_path:
             if finder is not self and (spec := finder.find_spec(name, path, target)) is not None:
                 if spec.loader is not None:
-                    spec.loader = _Loader(spec.loader)
+                    loader: Any = _Loader(spec.loader)
+                    spec.loader = loader
                 return spec
         return None
 

@@ -14,7 +14,7 @@ def show_versions() -> None:
     import scipy.linalg  # noqa: F401  (loads the BLAS that fastml calls)
     from threadpoolctl import threadpool_info
 
-    from fastml._native import runtime
+    import fastml._native.runtime as runtime
     from fastml._runtime.threads import n_threads
     from fastml._version import __version__
 

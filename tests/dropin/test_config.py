@@ -25,19 +25,23 @@ def test_defaults():
 
 def test_options_of_both_kinds_are_set_and_restored():
     with fastml.config_context(strict=True, threads=1, assume_finite=True):
-        assert config.get("strict") and config.get("threads") == 1
+        assert config.get("strict")
+        assert config.get("threads") == 1
         assert sklearn.get_config()["assume_finite"]
         assert fastml.get_config()["assume_finite"]
         with fastml.config_context(threads=None):
-            assert config.get("threads") is None and config.get("strict")
+            assert config.get("threads") is None
+            assert config.get("strict")
         assert config.get("threads") == 1
-    assert not config.get("strict") and not sklearn.get_config()["assume_finite"]
+    assert not config.get("strict")
+    assert not sklearn.get_config()["assume_finite"]
 
 
 def test_restored_after_an_error():
     with pytest.raises(ZeroDivisionError), fastml.config_context(strict=True, working_memory=7):
         raise ZeroDivisionError
-    assert not config.get("strict") and sklearn.get_config()["working_memory"] != 7
+    assert not config.get("strict")
+    assert sklearn.get_config()["working_memory"] != 7
 
 
 @pytest.mark.parametrize(

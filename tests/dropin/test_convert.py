@@ -74,7 +74,8 @@ def test_there_and_back(topic, kind):
     np.testing.assert_array_equal(stock.predict_proba(X), model.predict_proba(X))
 
     back = from_sklearn(stock)
-    assert Stock not in classes_within(back) and topic.DummyClassifier in classes_within(back)
+    assert Stock not in classes_within(back)
+    assert topic.DummyClassifier in classes_within(back)
     assert type(back) is type(model)
     np.testing.assert_array_equal(back.predict_proba(X), model.predict_proba(X))
     assert "_sklearn_version" not in str(vars(back))
@@ -97,7 +98,8 @@ def test_containers_share_what_was_shared(topic):
     out = to_sklearn({"a": one, "b": (one, {"c": array}), 3: X, "class": topic.DummyClassifier})
     assert out["a"] is out["b"][0] is out["b"][1]["c"][0] is out["b"][1]["c"][2][0]
     assert type(out["a"]) is out["class"] is Stock
-    assert out[3] is not X and (out[3] == X).all()
+    assert out[3] is not X
+    assert (out[3] == X).all()
     out[3][0] = 5  # a copy that can be written to
     assert X[0, 0] < 1
 
@@ -108,19 +110,22 @@ def test_functions_and_what_pickle_cannot_find_by_name(topic):
 
     model = make_pipeline(FunctionTransformer(local), topic.DummyClassifier()).fit(X, y)
     out = to_sklearn(model)
-    assert out[0].func is local and type(out[-1]) is Stock
+    assert out[0].func is local
+    assert type(out[-1]) is Stock
 
 
 def test_models_without_ours_are_copied(topic):
     model = LogisticRegression().fit(X, y)
     out = from_sklearn(to_sklearn(model))
-    assert type(out) is LogisticRegression and out is not model
+    assert type(out) is LogisticRegression
+    assert out is not model
     assert not np.shares_memory(out.coef_, model.coef_)
 
 
 def test_unfitted_models(topic):
     out = to_sklearn(topic.DummyClassifier(strategy="constant", constant=1))
-    assert out.fit(X, y).predict(X[:1]) == [1] and out.strategy == "constant"
+    assert out.fit(X, y).predict(X[:1]) == [1]
+    assert out.strategy == "constant"
 
 
 def test_state_hook(topic, monkeypatch):

@@ -3,6 +3,7 @@ import logging
 import pickle
 import threading
 import timeit
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -95,7 +96,8 @@ def test_native_and_fallback_are_recorded(messages, caplog):
         True,
         None,
     )
-    assert not fallback.native and fallback.reason == "odd modes are not compiled"
+    assert not fallback.native
+    assert fallback.reason == "odd modes are not compiled"
     assert 0 <= fallback.seconds < 1
 
 
@@ -132,7 +134,8 @@ def test_wrapped_again_by_set_output(messages):
 
     pytest.importorskip("pandas")
     out = Refusing().set_output(transform="pandas").fit(X).transform(X)
-    assert list(out.columns) == ["a"] and out.iloc[0, 0] == 1
+    assert list(out.columns) == ["a"]
+    assert out.iloc[0, 0] == 1
     assert messages()[-1] == "Refusing.transform: scikit-learn (no)"
 
 
@@ -180,7 +183,8 @@ def test_strict_mode_names_parameter_reason_and_remedy(messages):
 
 def test_error_crosses_processes():
     error = pickle.loads(pickle.dumps(NotAcceleratedError("K.fit", "p", "because", "do this")))
-    assert error.parameter == "p" and "do this" in str(error)
+    assert error.parameter == "p"
+    assert "do this" in str(error)
     assert fastml.NotAcceleratedError is NotAcceleratedError
 
 
@@ -195,7 +199,7 @@ def test_fit_context_within(messages):
     from sklearn.base import _fit_context
 
     class Validated(Ours):
-        _parameter_constraints = {"mode": [str]}
+        _parameter_constraints: ClassVar = {"mode": [str]}
 
         @accelerated
         @_fit_context(prefer_skip_nested_validation=True)

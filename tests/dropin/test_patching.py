@@ -44,7 +44,8 @@ def test_rebinds_and_undoes_exactly(topic):
             assert STOCK[0] not in [v for v in vars(module).values() if isinstance(v, type)], name
     fastml.unpatch_sklearn()
     assert everything() == before
-    assert sys.meta_path == meta_path and copyreg.dispatch_table == table
+    assert sys.meta_path == meta_path
+    assert copyreg.dispatch_table == table
 
 
 def test_is_idempotent(topic):
@@ -75,7 +76,7 @@ def test_names(topic, names):
 
 
 def test_unknown_name(topic):
-    with pytest.raises(ValueError, match="'DummyClasifier'.* mean 'DummyClassifier'"):
+    with pytest.raises(ValueError, match=r"'DummyClasifier'.* mean 'DummyClassifier'"):
         fastml.patch_sklearn("DummyClasifier")
     with pytest.raises(ValueError, match="'Oracle'"):  # ours, but not scikit-learn's
         fastml.patch_sklearn(["DummyClassifier", "Oracle"])
@@ -119,7 +120,8 @@ def test_names_of_the_users_modules(topic, monkeypatch):
         mine.Changed = 3
         mine.Ours = topic.DummyClassifier
     assert main.Guess is mine.Guess is STOCK[0]
-    assert mine.Changed == 3 and mine.Ours is topic.DummyClassifier
+    assert mine.Changed == 3
+    assert mine.Ours is topic.DummyClassifier
 
 
 def test_our_own_modules_keep_what_they_imported(topic):

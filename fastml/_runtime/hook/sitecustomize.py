@@ -8,14 +8,15 @@ import os
 import sys
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec, spec_from_file_location
+from typing import Any
 
 
-def _execute(spec):
+def _execute(spec: Any) -> None:
     module = sys.modules[spec.name] = module_from_spec(spec)
     spec.loader.exec_module(module)
 
 
-def _begin(package):
+def _begin(package: str) -> None:
     # From its place, not from sys.path: what runs need not be able to import fastml, which may
     # have been found in the folder that the first process was started in.
     if "fastml" not in sys.modules:
