@@ -60,8 +60,8 @@ def set_config(**options: Any) -> None:
         from sklearn import set_config as set_stock_config
 
         set_stock_config(**options)
-    if ours:
-        _local.options.update(ours)
+    _local.options.update(ours)
+    if _local.options != _defaults:
         _propagate()
 
 

@@ -69,6 +69,7 @@ def fall_through(name: str) -> None:
             theirs = getattr(stock, attr, None)
             _enter(Replacement(stock.__name__, attr, theirs, vars(module)[attr]))
     _delegate(module, stock, ours)
+    _delegate_private(name)
     for notify in on_register:
         notify()
 
@@ -95,6 +96,14 @@ def _delegate(module: ModuleType, stock: ModuleType, ours: list[str]) -> None:
     theirs = getattr(stock, "__all__", None) or [n for n in dir(stock) if not n.startswith("_")]
     names = [*theirs, *(name for name in ours if name not in theirs)]
     vars(module).update(__all__=names, __getattr__=__getattr__, __dir__=__dir__)
+
+
+def _delegate_private(topic: str) -> None:
+    """Let private modules of the topic fall through where one of scikit-learn's has its name."""
+    for name, module in list(sys.modules.items()):
+        namesake = sys.modules.get(stock_name(name))
+        if name.startswith(topic + "._") and namesake and not hasattr(module, "__getattr__"):
+            _delegate(module, namesake, [])
 
 
 class FallThrough:

@@ -23,7 +23,7 @@ def show_versions() -> None:
         {
             "version": __version__,
             "instruction set": runtime.isa(),
-            "threads": f"{n_threads()} (at most {runtime.max_threads()})",
+            "threads": n_threads(),
         },
     )
     _section(

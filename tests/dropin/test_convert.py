@@ -6,6 +6,7 @@ from functools import partial
 import joblib
 import numpy as np
 import pytest
+import sklearn.cluster
 import sklearn.dummy
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import BaggingClassifier, StackingClassifier
@@ -191,6 +192,24 @@ def test_loads_where_fastml_is_not_installed(topic, run, tmp_path):
     result = run("-W", "error", str(script), str(tmp_path / "models.pkl"), env={"PYTHONPATH": ""})
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines() == [str(m.predict(X).tolist()) for m in models.values()]
+
+
+@pytest.mark.filterwarnings("error::UserWarning")
+@pytest.mark.parametrize("name", ["KMeans", "MiniBatchKMeans"])
+def test_k_means(name):
+    ours = getattr(fastml.cluster, name)(3, n_init=1, random_state=0).fit(X)
+    theirs = getattr(sklearn.cluster, name)(3, n_init=1, random_state=0).fit(X)
+    stock = to_sklearn(ours)
+    assert type(stock) is type(theirs)
+    assert vars(stock).keys() == vars(theirs).keys()
+    np.testing.assert_array_equal(stock.predict(X), ours.predict(X))
+    np.testing.assert_allclose(from_sklearn(theirs).transform(X), theirs.transform(X))
+    with fastml.patched():
+        loaded = pickle.loads(pickle.dumps(theirs))
+        assert type(loaded) is type(ours)
+        np.testing.assert_array_equal(loaded.predict(X), theirs.predict(X))
+    for model in (ours, stock, loaded):
+        np.testing.assert_allclose(from_sklearn(to_sklearn(model)).score(X), model.score(X))
 
 
 def through_joblib(model):

@@ -120,6 +120,17 @@ def test_view_of_a_private_module_below_a_topic(tmp_path, monkeypatch):
         modules.register.update(register)
 
 
+def test_private_modules_of_ours_that_scikit_learn_has_too():
+    import sklearn.cluster._kmeans as stock
+
+    import fastml.cluster._kmeans as private
+
+    assert private._tolerance is stock._tolerance
+    assert private.KMeans is fastml.cluster.KMeans is not stock.KMeans
+    with pytest.raises(AttributeError, match=r"'fastml\.cluster\._kmeans' has no attribute 'no"):
+        _ = private.nothing
+
+
 def test_replacements_come_from_the_topics(topic):
     replaced = fastml.replacements()
     assert replaced["sklearn.dummy", "DummyClassifier"] is topic.DummyClassifier

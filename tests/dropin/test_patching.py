@@ -7,6 +7,7 @@ from importlib import import_module
 from types import ModuleType
 
 import pytest
+import sklearn.cluster
 import sklearn.dummy
 import sklearn.utils.discovery
 
@@ -173,6 +174,20 @@ def test_stock_instances_can_be_pickled_and_copied_while_patched(topic):
         assert copied.get_params() == model.get_params()
         assert copied.predict(X).tolist() == y
     assert b"fastml" not in b"".join(data)
+
+
+def test_aliases_inside_scikit_learn():
+    from sklearn.cluster import _bisect_k_means, _spectral
+
+    before = _spectral.k_means, sklearn.cluster._kmeans.KMeans
+    with fastml.patched():
+        assert _spectral.k_means is fastml.cluster.k_means
+        assert sklearn.cluster._kmeans.KMeans is fastml.cluster.KMeans
+        model = sklearn.cluster.BisectingKMeans(2, random_state=0).fit([[0], [1], [9]])
+        assert model.labels_.tolist() in ([0, 0, 1], [1, 1, 0])
+        assert _bisect_k_means._BaseKMeans in fastml.cluster.KMeans.__mro__
+    assert before == (_spectral.k_means, sklearn.cluster._kmeans.KMeans)
+    assert before[1] is not fastml.cluster.KMeans
 
 
 def test_stock_pickles_load_as_ours_while_patched(topic):

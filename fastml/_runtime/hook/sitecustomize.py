@@ -1,7 +1,8 @@
 """Accelerates the Python processes that an accelerated one starts (see _runtime/children.py).
 
 Python runs this at start-up because this folder leads PYTHONPATH. It removes the folder from
-sys.path, runs the sitecustomize that it stands before, if there is one, and never fails.
+sys.path, runs the sitecustomize that it stands before, if there is one, and fails only as that
+one does.
 """
 
 import os
@@ -29,12 +30,13 @@ def _begin(package: str) -> None:
 _here = os.path.dirname(os.path.abspath(__file__))
 sys.path[:] = [path for path in sys.path if os.path.abspath(path) != _here]
 _next = PathFinder.find_spec("sitecustomize")
-if _next is not None:
-    _execute(_next)
-
-# A child may be another Python altogether, which inherits the variables.
-if os.environ.get("FASTML_PYTHON") == f"{sys.implementation.cache_tag}:{sys.prefix}":
-    try:
-        _begin(os.path.dirname(os.path.dirname(_here)))
-    except Exception as error:
-        print(f"fastml: this process is not accelerated: {error!r}", file=sys.stderr)
+try:
+    if _next is not None:
+        _execute(_next)
+finally:
+    # A child may be another Python altogether, which inherits the variables.
+    if os.environ.get("FASTML_PYTHON") == f"{sys.implementation.cache_tag}:{sys.prefix}":
+        try:
+            _begin(os.path.dirname(os.path.dirname(_here)))
+        except Exception as error:
+            print(f"fastml: this process is not accelerated: {error!r}", file=sys.stderr)
