@@ -16,22 +16,20 @@ mention fastml is not touched. Python's -E, -I and -S switch it off.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from pathlib import Path
 
 from fastml._runtime import patching
 
-HOOK = str(Path(__file__).parent / "hook")
+HOOK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hook")
 
 _saved: dict[str, str | None] = {}  # what `export` changed, as it was
 
 
 def environment(names: frozenset[str] | None) -> dict[str, str]:
     """The variables that accelerate child processes."""
-    path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    rest = [entry for entry in path if entry not in ("", HOOK)]
+    path = os.environ.get("PYTHONPATH")
+    rest = [entry for entry in path.split(os.pathsep) if entry != HOOK] if path else []
     return {
         "PYTHONPATH": os.pathsep.join([HOOK, *rest]),
         "FASTML_PYTHON": f"{sys.implementation.cache_tag}:{sys.prefix}",
@@ -60,13 +58,13 @@ def begin() -> None:
     """Do what the environment says; runs at the start of an accelerated process."""
     names = os.environ["FASTML_PATCH"]
     patching.add(None if names == "*" else frozenset(names.split(",")))
-    main = json.loads(os.environ.pop("FASTML_MAIN", "null"))
+    main = os.environ.pop("FASTML_MAIN", None)
     if os.environ.get("FASTML_VERBOSE") == "1":
         _log_to_stderr()
     if folder := os.environ.get("FASTML_PROFILE"):
         from fastml._runtime import profile
 
-        profile.begin(Path(folder), main)
+        profile.begin(folder, main)
 
 
 def _log_to_stderr() -> None:

@@ -11,6 +11,7 @@ name those that are ours alone `_fastml_...`; they are dropped. If more has to c
 
 from __future__ import annotations
 
+import functools
 import io
 import pickle
 import types
@@ -27,7 +28,7 @@ _ATOMS = (
     types.BuiltinFunctionType,
     types.MethodDescriptorType,
 )
-_ATOM_SPECIES = frozenset({"numpy.ufunc", "cython_function_or_method", "fused_cython_function"})
+_ATOM_SPECIES = frozenset({"ufunc", "cython_function_or_method", "fused_cython_function"})
 
 
 def to_sklearn(model: Any) -> Any:
@@ -90,7 +91,8 @@ def _stock_of(atom: Any) -> Any:
 
 
 def _is_ours(atom: Any) -> bool:
-    name = atom.__name__ if isinstance(atom, types.ModuleType) else atom.__module__
+    is_module = isinstance(atom, types.ModuleType)
+    name = atom.__name__ if is_module else getattr(atom, "__module__", None)
     return isinstance(name, str) and name.split(".")[0] == "fastml"
 
 
@@ -99,7 +101,7 @@ def _convert(model: Any, exchange: Callable[[Any], Any]) -> Any:
     atoms: list[Any] = []
     buffers: list[pickle.PickleBuffer] = []
     try:
-        _Pickler(stream, exchange, atoms, buffers).dump(model)
+        _Pickler(stream, functools.cache(exchange), atoms, buffers).dump(model)
     except _NoCounterpart as error:
         raise TypeError(_explain(model, error.args[0])) from None
     stream.seek(0)

@@ -26,7 +26,6 @@ import sysconfig
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -126,6 +125,8 @@ def check(names: str | Iterable[str] | None) -> Names:
     chosen = frozenset(name.removeprefix("sklearn.") for name in chosen)
     known = {form for key in modules.replacements() for form in _forms(*key)}
     for name in sorted(chosen - known):
+        from difflib import get_close_matches
+
         near = get_close_matches(name, known, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"fastml replaces nothing called {name!r} in scikit-learn.{hint}")

@@ -7,6 +7,7 @@ they write each call to a file of their own in a folder that the first one reads
 from __future__ import annotations
 
 import atexit
+import functools
 import json
 import os
 import shutil
@@ -127,11 +128,11 @@ def leave(folder: Path, call: Call) -> None:
         file.write(json.dumps(record) + "\n")
 
 
-def begin(folder: Path, main: dict[str, Any] | None) -> None:
+def begin(folder: str, main: str | None) -> None:
     """Record this process: the first one of a command if `main` says how it ends, or a child."""
     if main is None:
-        dispatch.collect(lambda call: leave(folder, call))
+        dispatch.collect(functools.partial(leave, Path(folder)))
         return
-    profile = Profile(folder)
+    profile = Profile(Path(folder))
     dispatch.collect(profile)
-    atexit.register(profile.end, main["command"], main["file"])
+    atexit.register(profile.end, **json.loads(main))

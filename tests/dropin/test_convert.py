@@ -6,6 +6,7 @@ from functools import partial
 import joblib
 import numpy as np
 import pytest
+import scipy.special
 import sklearn.cluster
 import sklearn.dummy
 from sklearn.compose import ColumnTransformer
@@ -110,7 +111,9 @@ def test_functions_and_what_pickle_cannot_find_by_name(topic):
         return Z + 1
 
     model = make_pipeline(FunctionTransformer(local), topic.DummyClassifier()).fit(X, y)
+    model.others = [np.exp, scipy.special.expit, str.join, "x".join, len, np.float32, local]
     out = to_sklearn(model)
+    assert out.others[:3] + out.others[4:] == model.others[:3] + model.others[4:]
     assert out[0].func is local
     assert type(out[-1]) is Stock
 

@@ -52,6 +52,10 @@ def test_names_of_the_package():
     assert fastml.__version__ != sklearn.__version__
     assert {"KMeans", "svm", "clone", "patch_sklearn"} - set(dir(fastml)) == {"KMeans"}
     assert set(sklearn.__all__) <= set(fastml.__all__)
+    namespace = {}
+    exec("from fastml import *", namespace)
+    assert namespace["clone"] is clone
+    assert namespace["patch_sklearn"] is fastml.patch_sklearn
     assert "patch_sklearn" in pydoc.render_doc(fastml)
 
 

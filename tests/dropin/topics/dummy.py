@@ -4,6 +4,7 @@ import sklearn.dummy
 
 from fastml._runtime.dispatch import Unsupported, accelerated
 from fastml._runtime.modules import fall_through
+from fastml._runtime.versioned import Versioned
 
 __all__ = ["DummyClassifier", "Oracle"]
 
@@ -14,7 +15,7 @@ def _unless(self, X, y=None, sample_weight=None):
     return None
 
 
-class DummyClassifier(sklearn.dummy.DummyClassifier):
+class DummyClassifier(Versioned, sklearn.dummy.DummyClassifier):
     @accelerated(unless=_unless)
     def fit(self, X, y, sample_weight=None):
         super().fit(X, y, sample_weight)
