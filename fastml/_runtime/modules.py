@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec, spec_from_loader
 from pkgutil import iter_modules
@@ -43,11 +42,25 @@ def stock_name(name: str) -> str:
     return "sklearn" + name.removeprefix("fastml")
 
 
+def load(name: str) -> ModuleType:
+    """Import a module as the import statement does.
+
+    Unlike importlib.import_module, it does not fail when two threads import modules that import
+    each other: one of them goes on with what there is.
+    """
+    __import__(name)
+    return sys.modules[name]
+
+
+def _is_ours(module: ModuleType) -> bool:
+    return module.__name__.split(".")[0] == "fastml"
+
+
 def own_spec(name: str) -> ModuleSpec | None:
     """The spec of `name` if fastml itself has a file for it."""
     parent = sys.modules.get(name.rpartition(".")[0])
     # Below `fastml.svm`, which is `sklearn.svm`, the files found are scikit-learn's.
-    if parent is None or not parent.__name__.startswith("fastml"):
+    if parent is None or not _is_ours(parent):
         return None
     spec = PathFinder.find_spec(name, parent.__path__)
     # A folder without __init__ (left over from another version, say) is not a module of ours.
@@ -57,7 +70,7 @@ def own_spec(name: str) -> ModuleSpec | None:
 def fall_through(name: str) -> None:
     """Let scikit-learn's namesake of the module `name` answer for what the module lacks."""
     try:
-        stock = import_module(stock_name(name))
+        stock = load(stock_name(name))
     except ModuleNotFoundError as error:
         if not stock_name(name).startswith(str(error.name)):
             raise
@@ -107,7 +120,7 @@ def _delegate_private(topic: str) -> None:
 
 
 class FallThrough:
-    """Finds the modules that scikit-learn has and fastml has not."""
+    """Finds the modules that fastml has not, and takes them from scikit-learn."""
 
     @classmethod
     def find_spec(cls, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
@@ -115,32 +128,38 @@ class FallThrough:
             return None
         if (spec := own_spec(name)) is not None:
             return spec
-        try:
-            stock = find_spec(stock_name(name))
-        except ModuleNotFoundError:
+        # Python holds the lock of all imports here: waiting for a module could last for ever.
+        parent = sys.modules.get(stock_name(name).rpartition(".")[0])
+        places = getattr(parent, "__path__", ())
+        if parent is not None and PathFinder.find_spec(stock_name(name), places) is None:
             return None
-        if stock is None:
-            return None
-        is_package = stock.submodule_search_locations is not None
         loader: Any = cls
-        return spec_from_loader(name, loader, origin=stock.origin, is_package=is_package)
+        # A package for the time being: other threads may ask for what is in it before it is loaded.
+        return spec_from_loader(name, loader, is_package=True)
 
     @staticmethod
     def create_module(spec: ModuleSpec) -> None:
         return None
 
-    @staticmethod
-    def exec_module(module: ModuleType) -> None:
+    @classmethod
+    def exec_module(cls, module: ModuleType) -> None:
         name = module.__name__
-        stock = import_module(stock_name(name))
+        try:
+            stock = load(stock_name(name))
+        except ModuleNotFoundError as error:
+            if error.name != stock_name(name):
+                raise
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name) from None
         topic = sys.modules[".".join(name.split(".")[:2])]
-        if topic is module or not topic.__name__.startswith("fastml"):
+        if getattr(topic.__spec__, "loader", None) is cls or not _is_ours(topic):
             # The import system takes what it finds in sys.modules once the loader has run.
             sys.modules[name] = stock
             return
         ours = {id(r.stock): r.ours for r in list(register.values())}
         replaced = {k: ours[id(v)] for k, v in vars(stock).items() if id(v) in ours}
         vars(module).update(replaced, __doc__=stock.__doc__, __file__=stock.__file__)
+        if not hasattr(stock, "__path__"):
+            del module.__path__
         _delegate(module, stock, list(replaced))
 
 
@@ -148,10 +167,10 @@ def attribute(name: str) -> Any:
     """What `fastml.<name>` is, for names that fastml/__init__.py does not define."""
     if not name.startswith("__"):
         if own_spec(f"fastml.{name}") is not None:
-            return import_module(f"fastml.{name}")
-        value = getattr(import_module("sklearn"), name, None)
+            return load(f"fastml.{name}")
+        value = getattr(load("sklearn"), name, None)
         if isinstance(value, ModuleType) and value.__name__ == f"sklearn.{name}":
-            return import_module(f"fastml.{name}")
+            return load(f"fastml.{name}")
         if value is not None:
             return value
     raise AttributeError(f"module 'fastml' has no attribute {name!r}", name=name)
@@ -164,7 +183,7 @@ def own_modules(package: str = "fastml") -> Iterator[str]:
             continue
         yield info.name
         if info.ispkg:
-            import_module(info.name)
+            load(info.name)
             yield from own_modules(info.name)
 
 
@@ -177,7 +196,7 @@ def replacements() -> dict[tuple[str, str], Any]:
         `{("sklearn.cluster", "KMeans"): fastml.cluster.KMeans, ...}`
     """
     for name in own_modules():
-        import_module(name)
+        load(name)
     return {key: entry.ours for key, entry in sorted(register.items())}
 
 
@@ -190,7 +209,7 @@ def replacement_of(stock: Any) -> Any:
     if parts[0] != "sklearn" or len(parts) < 2:
         return None
     if own_spec(f"fastml.{parts[1]}") is not None:
-        import_module(f"fastml.{parts[1]}")
+        load(f"fastml.{parts[1]}")
     return next((r.ours for r in list(register.values()) if r.stock is stock), None)
 
 

@@ -26,7 +26,6 @@ import sysconfig
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -147,10 +146,10 @@ def _wanted(entry: Replacement) -> bool:
 def _settle() -> None:
     """Make the process what `_requests` says."""
     with _lock:
-        if _requests and _hook not in sys.meta_path:
-            sys.meta_path.insert(0, _hook)
-        elif not _requests and _hook in sys.meta_path:
-            sys.meta_path.remove(_hook)
+        # In a new list: another thread may be on its way through the old one, and would miss a
+        # finder if they moved up.
+        finders: list[Any] = [finder for finder in sys.meta_path if finder is not _hook]
+        sys.meta_path = [_hook, *finders] if _requests else finders
     if _requests:
         # After the hook is in place: what other threads load from here on passes _loaded.
         for name in [name for name in sys.modules if name.startswith("sklearn.")]:
@@ -163,7 +162,7 @@ def _settle() -> None:
 def _import_ours(stock_module: str) -> None:
     name = "fastml" + stock_module.removeprefix("sklearn")
     if "._" not in name and name not in sys.modules and modules.own_spec(name) is not None:
-        import_module(name)
+        modules.load(name)
 
 
 def _rebind_sklearn() -> None:

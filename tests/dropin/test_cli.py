@@ -36,10 +36,9 @@ def test_a_script_sees_what_it_sees_without_fastml(run, script):
     assert ours.stdout.splitlines()[1] == "fastml.dummy"
 
 
-def test_module_code_and_standard_input(run, script):
+def test_module_and_code(run, script):
     folder = script(SCRIPT)
     assert "fastml.dummy" in run("-m", "fastml", "-m", "script", "a", cwd=folder).stdout
-    assert run("-m", "fastml", "-c", GUESS).stdout == "fastml.dummy\n"
     assert run("-m", "fastml", "-c" + GUESS).stdout == "fastml.dummy\n"
 
 
