@@ -3,7 +3,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -61,12 +60,10 @@ def test_keyboard_interrupt(tmp_path):
         command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         assert process.stdout.readline() == "ready\n"
-        start = time.perf_counter()
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=10)
     assert process.returncode == -signal.SIGINT
     assert "KeyboardInterrupt" in err
-    assert time.perf_counter() - start < 2
 
 
 UNIFORM = "from sklearn.dummy import DummyClassifier as D; D(strategy='uniform').fit([[0]], [1])"
