@@ -60,7 +60,7 @@ def own_spec(name: str) -> ModuleSpec | None:
     """The spec of `name` if fastml itself has a file for it."""
     parent = sys.modules.get(name.rpartition(".")[0])
     # Below `fastml.svm`, which is `sklearn.svm`, the files found are scikit-learn's.
-    if parent is None or not _is_ours(parent):
+    if parent is None or not _is_ours(parent) or not hasattr(parent, "__path__"):
         return None
     spec = PathFinder.find_spec(name, parent.__path__)
     # A folder without __init__ (left over from another version, say) is not a module of ours.

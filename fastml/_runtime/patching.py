@@ -152,8 +152,9 @@ def _settle() -> None:
         sys.meta_path = [_hook, *finders] if _requests else finders
     if _requests:
         # After the hook is in place: what other threads load from here on passes _loaded.
-        for name in [name for name in sys.modules if name.startswith("sklearn.")]:
-            _import_ours(name)
+        for name in list(sys.modules):
+            if name.startswith("sklearn."):
+                _import_ours(name)
     with _lock:
         _rebind_sklearn()
         _rebind_users()
@@ -187,11 +188,10 @@ def _rebind_module(module: ModuleType) -> None:
 
 
 def _rebind_users() -> None:
-    for done in _journal[:]:
-        if id(done.ours) in _stock:
-            if done.namespace.get(done.key) is done.ours:
-                done.namespace[done.key] = _stock[id(done.ours)]
-            _journal.remove(done)
+    for namespace, key, ours in _journal:
+        if namespace.get(key) is ours and id(ours) in _stock:
+            namespace[key] = _stock[id(ours)]
+    _journal[:] = [done for done in _journal if id(done.ours) not in _stock]
     if _ours:
         for module in filter(_is_users, list(sys.modules.values())):
             for key, stock in _swap(vars(module), _ours):
