@@ -30,11 +30,17 @@ constexpr std::ptrdiff_t ceil_div(std::ptrdiff_t a, std::ptrdiff_t b) { return (
 template <class T, int width>
 void pack_corner(const T* X, std::ptrdiff_t ld, std::ptrdiff_t rows, std::ptrdiff_t p0,
                  std::ptrdiff_t p1, const T* shift, T* out) {
-    for (std::ptrdiff_t r = 0; r < rows; ++r)
-        for (std::ptrdiff_t p = p0; p < p1; ++p)
-            out[p * width + r] = shift ? X[r * ld + p] - shift[p] : X[r * ld + p];
-    for (std::ptrdiff_t p = p0; p < p1; ++p)
-        for (std::ptrdiff_t r = rows; r < width; ++r) out[p * width + r] = 0;
+    for (std::ptrdiff_t p = p0; p < p1; ++p) {
+        const T less = shift ? shift[p] : T(0);
+        const T* column = X + p;
+        T* to = out + p * width;
+        if (rows == width) {
+            for (int r = 0; r < width; ++r) to[r] = column[r * ld] - less;
+        } else {
+            for (std::ptrdiff_t r = 0; r < rows; ++r) to[r] = column[r * ld] - less;
+            for (std::ptrdiff_t r = rows; r < width; ++r) to[r] = 0;
+        }
+    }
 }
 
 // Rows [0, rows) of X (row stride ld) minus `shift` (d values, or null) into one panel

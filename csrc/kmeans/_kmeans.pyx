@@ -1,7 +1,7 @@
 """K-means kernels. Arguments are already validated; see csrc/kmeans/kmeans.h for the contract."""
 
 from cython cimport floating
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint32_t
 from libcpp cimport bool as bool_t
 
 import numpy as np
@@ -35,17 +35,21 @@ cdef extern from "kmeans/seeding.h" namespace "fastml" nogil:
     cdef cppclass Sketch:
         signed char* codes
         double* step
+        double* per_step
         float* half_norm
         float* error
         float* floor
+        uint32_t* nearer
         double unit
         double slack
 
     Py_ssize_t sketch_width() noexcept
     Status c_make_sketch "fastml::make_sketch"[T](const CRows[T]&, Sketch&, bool_t*, int) noexcept
     Status c_gains "fastml::gains"[T](
-        const CRows[T]&, const T*, T*, const Sketch*, const Py_ssize_t*, Py_ssize_t, bool_t, double*,
+        const CRows[T]&, const T*, const T*, const Sketch*, const Py_ssize_t*, Py_ssize_t, double*,
         int) noexcept
+    Status c_accept "fastml::accept"[T](
+        const CRows[T]&, T*, const Sketch*, Py_ssize_t, Py_ssize_t, int) noexcept
     Status c_weighted_total "fastml::weighted_total"[T](
         const T*, const T*, Py_ssize_t, double*, int) noexcept
     void c_search_cumulative "fastml::search_cumulative"[T](
@@ -245,16 +249,19 @@ cdef class Seeds:
         cdef Py_ssize_t width = sketch_width()
         cdef Py_ssize_t padded = (self.rows.n + width - 1) // width * width
         cdef signed char[::1] codes = np.empty(padded * self.rows.d, dtype=np.int8)
-        cdef double[::1] step = np.empty(self.rows.d)
+        cdef double[:, ::1] steps = np.empty((2, self.rows.d))
         cdef float[:, ::1] per_row = np.empty((3, self.rows.n), dtype=np.float32)
         cdef bool_t usable = False
         cdef Status status
-        self.buffers = codes, step, per_row
+        cdef uint32_t[::1] nearer = np.empty(self.rows.n, dtype=np.uint32)
+        self.buffers = codes, steps, per_row, nearer
         self.sketch.codes = &codes[0]
-        self.sketch.step = &step[0]
+        self.sketch.step = &steps[0, 0]
+        self.sketch.per_step = &steps[1, 0]
         self.sketch.half_norm = &per_row[0, 0]
         self.sketch.error = &per_row[1, 0]
         self.sketch.floor = &per_row[2, 0]
+        self.sketch.nearer = &nearer[0]
         with nogil:
             if self.single:
                 status = c_make_sketch(self.rows.single, self.sketch, &usable, self.n_threads)
@@ -263,11 +270,22 @@ cdef class Seeds:
         check(status)
         self.sketched = usable
 
-    def accept(self, Py_ssize_t row):
-        """Make `row` a center; return the potential that is left."""
-        cdef double gain = 0, total = 0
+    def accept(self, Py_ssize_t row, Py_ssize_t candidate=-1):
+        """Make `row` a center; return the potential that is left.
+
+        `candidate`: which candidate of the last call of `gains` it was, if it was one.
+        """
+        cdef const Sketch* sketch = &self.sketch if self.sketched else NULL
+        cdef double total = 0
         cdef Status status
-        self._gains(&row, 1, True, &gain)
+        with nogil:
+            if self.single:
+                status = c_accept(self.rows.single, <float*>self.closest, sketch, row, candidate,
+                                  self.n_threads)
+            else:
+                status = c_accept(self.rows.double_, <double*>self.closest, sketch, row, candidate,
+                                  self.n_threads)
+        check(status)
         with nogil:
             if self.single:
                 status = c_weighted_total(<const float*>self.closest, <const float*>self.w,
@@ -280,20 +298,18 @@ cdef class Seeds:
 
     def gains(self, const Py_ssize_t[::1] candidates, double[::1] gain):
         """How much of the potential each candidate row would take off."""
-        self._gains(&candidates[0], candidates.shape[0], False, &gain[0])
-
-    cdef int _gains(self, const Py_ssize_t* candidates, Py_ssize_t n_candidates, bint accept,
-                    double* gain) except -1:
         cdef const Sketch* sketch = &self.sketch if self.sketched else NULL
+        cdef Py_ssize_t n_candidates = candidates.shape[0]
         cdef Status status
         with nogil:
             if self.single:
-                status = c_gains(self.rows.single, <const float*>self.w, <float*>self.closest,
-                                 sketch, candidates, n_candidates, accept, gain, self.n_threads)
+                status = c_gains(self.rows.single, <const float*>self.w, <const float*>self.closest,
+                                 sketch, &candidates[0], n_candidates, &gain[0], self.n_threads)
             else:
-                status = c_gains(self.rows.double_, <const double*>self.w, <double*>self.closest,
-                                 sketch, candidates, n_candidates, accept, gain, self.n_threads)
-        return check(status)
+                status = c_gains(self.rows.double_, <const double*>self.w,
+                                 <const double*>self.closest, sketch, &candidates[0], n_candidates,
+                                 &gain[0], self.n_threads)
+        check(status)
 
     def search(self, const double[::1] targets, Py_ssize_t[::1] rows):
         """The rows at which the running sum of the potential reaches `targets`, ascending."""

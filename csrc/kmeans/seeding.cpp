@@ -38,13 +38,21 @@ Status make_sketch(const Rows<T>& X, Sketch& sketch, bool* usable, int n_threads
             sketch.step[p] = std::fmax(sketch.step[p], extents[b * X.d + p]);
         sketch.unit = std::fmax(sketch.unit, sketch.step[p]);
     }
-    *usable = std::isfinite(sketch.unit);
-    if (!*usable) return Status::ok;
     if (sketch.unit == 0) sketch.unit = 1;
+    *usable = sketch.unit > 1e-100 && sketch.unit < 1e100;
+    if (!*usable) return Status::ok;
     constexpr double levels = 127;
-    for (ptrdiff_t p = 0; p < X.d; ++p) sketch.step[p] /= sketch.unit * levels;
+    for (ptrdiff_t p = 0; p < X.d; ++p) {
+        const double step = sketch.step[p] / (sketch.unit * levels);
+        const bool varies = step > 1e-100;
+        sketch.step[p] = varies ? step : 0;
+        sketch.per_step[p] = varies ? (1 - 1e-12) / step : 0;  // never rounds beyond `levels`
+    }
     sketch.slack = static_cast<double>(X.d + 16) * std::numeric_limits<float>::epsilon();
-    for (ptrdiff_t i = 0; i < X.n; ++i) sketch.floor[i] = -std::numeric_limits<float>::infinity();
+    for (ptrdiff_t i = 0; i < X.n; ++i) {
+        sketch.floor[i] = -std::numeric_limits<float>::infinity();
+        sketch.nearer[i] = 0;
+    }
     const auto run = FML_PICK(sketch_block<T>);
     return parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int) {
         run(X, grid.begin(b), grid.end(b), sketch);
@@ -88,9 +96,9 @@ Status gains_sparse(const Rows<T>& X, const T* w, T* closest, const T* dense,
 }
 
 template <class T>
-Status gains_sketched(const Rows<T>& X, const T* w, T* closest, const Sketch& sketch,
+Status gains_sketched(const Rows<T>& X, const T* w, const T* closest, const Sketch& sketch,
                       const ptrdiff_t* candidates, const T* dense, ptrdiff_t n_candidates,
-                      bool accept, double* parts, const Grid& grid, int n_threads) {
+                      double* parts, const Grid& grid, int n_threads) {
     ptrdiff_t rows, cols, depth;
     FML_PICK(tile_shape<float>)(&rows, &cols, &depth);
     const ptrdiff_t padded = ceil_div(n_candidates, rows) * rows;
@@ -110,7 +118,7 @@ Status gains_sketched(const Rows<T>& X, const T* w, T* closest, const Sketch& sk
     const auto run = FML_PICK(gains_sketched_block<T>);
     return parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int) {
         run(X, grid.begin(b), grid.end(b), w, closest, sketch, candidates, n_candidates,
-            panels.get(), bias.get(), accept, parts + b * n_candidates);
+            panels.get(), bias.get(), parts + b * n_candidates);
     });
 }
 
@@ -120,7 +128,7 @@ Status gains_small(const Rows<T>& X, const T* w, T* closest, const T* dense,
                    int n_threads) {
     ptrdiff_t rows, cols, depth;
     FML_PICK(tile_shape<T>)(&rows, &cols, &depth);
-    const ptrdiff_t per_thread = aligned(cols * (X.d + 2));
+    const ptrdiff_t per_thread = aligned(cols * (X.d + 2 + n_candidates));
     Scratch<T> scratch(n_threads * per_thread);
     if (!scratch) return Status::no_memory;
     const auto run = FML_PICK(gains_small_block<T>);
@@ -130,28 +138,59 @@ Status gains_small(const Rows<T>& X, const T* w, T* closest, const T* dense,
     });
 }
 
+// Without a sketch; accept, with one candidate, updates closest.
+template <class T>
+Status gains_plain(const Rows<T>& X, const T* w, T* closest, const T* dense,
+                   ptrdiff_t n_candidates, bool accept, double* parts, const Grid& grid,
+                   int n_threads) {
+    const auto run = X.indptr ? gains_sparse<T> : gains_small<T>;
+    return run(X, w, closest, dense, n_candidates, accept, parts, grid, n_threads);
+}
+
+template <class T> double entries(const Rows<T>& X) {
+    return X.indptr ? X.indptr[X.n] : static_cast<double>(X.n) * X.d;
+}
+
 }  // namespace
 
 template <class T>
-Status gains(const Rows<T>& X, const T* w, T* closest, const Sketch* sketch,
-             const ptrdiff_t* candidates, ptrdiff_t n_candidates, bool accept, double* gain,
+Status gains(const Rows<T>& X, const T* w, const T* closest, const Sketch* sketch,
+             const ptrdiff_t* candidates, ptrdiff_t n_candidates, double* gain,
              int n_threads) noexcept {
     const Grid grid(X.n, summed_blocks);
     Scratch<T> dense(n_candidates * X.d);
     Scratch<double> parts(grid.blocks * n_candidates);
     if (!dense || !parts) return Status::no_memory;
     gather(X, candidates, n_candidates, dense.get());
-    const double entries = X.indptr ? X.indptr[X.n] : static_cast<double>(X.n) * X.d;
-    n_threads = threads_for(entries * n_candidates, n_threads);
+    n_threads = threads_for(entries(X) * n_candidates, n_threads);
     const Status status =
-        X.indptr ? gains_sparse(X, w, closest, dense.get(), n_candidates, accept, parts.get(),
-                                grid, n_threads)
-        : sketch ? gains_sketched(X, w, closest, *sketch, candidates, dense.get(), n_candidates,
-                                  accept, parts.get(), grid, n_threads)
-                 : gains_small(X, w, closest, dense.get(), n_candidates, accept, parts.get(), grid,
-                               n_threads);
+        sketch && n_candidates <= max_sketched
+            ? gains_sketched(X, w, closest, *sketch, candidates, dense.get(), n_candidates,
+                             parts.get(), grid, n_threads)
+            : gains_plain(X, w, const_cast<T*>(closest), dense.get(), n_candidates, false,
+                          parts.get(), grid, n_threads);
     if (status == Status::ok) add_parts(parts.get(), grid.blocks, n_candidates, gain);
     return status;
+}
+
+template <class T>
+Status accept(const Rows<T>& X, T* closest, const Sketch* sketch, ptrdiff_t center,
+              ptrdiff_t candidate, int n_threads) noexcept {
+    const Grid grid(X.n, summed_blocks);
+    n_threads = threads_for(entries(X), n_threads);
+    if (sketch) {
+        const bool known = candidate >= 0 && candidate < max_sketched;
+        const std::uint32_t bits = known ? std::uint32_t{1} << candidate : 0;
+        const auto run = FML_PICK(accept_block<T>);
+        return parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int) {
+            run(X, grid.begin(b), grid.end(b), closest, *sketch, center, bits);
+        });
+    }
+    Scratch<T> dense(X.d);
+    Scratch<double> parts(grid.blocks);
+    if (!dense || !parts) return Status::no_memory;
+    gather(X, &center, 1, dense.get());
+    return gains_plain<T>(X, nullptr, closest, dense.get(), 1, true, parts.get(), grid, n_threads);
 }
 
 template <class T>
@@ -185,8 +224,9 @@ void search_cumulative(const T* p, const T* w, ptrdiff_t n, const double* target
 
 #define FML_INSTANTIATE(T)                                                                         \
     template Status make_sketch(const Rows<T>&, Sketch&, bool*, int) noexcept;                     \
-    template Status gains(const Rows<T>&, const T*, T*, const Sketch*, const ptrdiff_t*,           \
-                          ptrdiff_t, bool, double*, int) noexcept;                                 \
+    template Status gains(const Rows<T>&, const T*, const T*, const Sketch*, const ptrdiff_t*,     \
+                          ptrdiff_t, double*, int) noexcept;                                       \
+    template Status accept(const Rows<T>&, T*, const Sketch*, ptrdiff_t, ptrdiff_t, int) noexcept; \
     template Status weighted_total(const T*, const T*, ptrdiff_t, double*, int) noexcept;          \
     template void search_cumulative(const T*, const T*, ptrdiff_t, const double*, ptrdiff_t,       \
                                     ptrdiff_t*) noexcept;

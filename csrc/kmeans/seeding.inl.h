@@ -3,26 +3,34 @@
 
 // What candidates of k-means++ would gain: the blocks.
 
-// Rows of few columns: squared distances by differences, a tile at a time. closest may be updated
-// (accept, with one candidate). scratch: a B panel and two rows of tile_cols.
+// Rows of few columns: squared distances by differences, a panel of rows at a time. closest may be
+// updated (accept, with one candidate). scratch: a B panel, two rows of tile_cols, and a vector a
+// candidate.
 template <class T>
 void gains_small_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, const T* w,
                        T* closest, const T* candidates, std::ptrdiff_t n_candidates, bool accept,
                        double* gain, T* scratch) {
     using Vec = typename Simd<T>::Vec;
     constexpr int lanes = Simd<T>::lanes, cols = tile_cols<T>;
-    T *panel = scratch, *old = panel + cols * X.d, *weight = old + cols;
-    for (std::ptrdiff_t c = 0; c < n_candidates; ++c) gain[c] = 0;
+    T *panel = scratch, *last = panel + cols * X.d, *last_w = last + cols, *taken = last_w + cols;
+    for (std::ptrdiff_t c = 0; c < n_candidates * lanes; ++c) taken[c] = 0;
     for (std::ptrdiff_t i = begin; i < end; i += cols) {
         const std::ptrdiff_t rows = end - i < cols ? end - i : cols;
         pack_panel<T, cols>(X.data + i * X.d, X.d, rows, X.d, X.shift, panel);
-        for (std::ptrdiff_t r = 0; r < cols; ++r) {
-            old[r] = r < rows ? closest[i + r] : T(0);  // nothing to gain on padding
-            weight[r] = r < rows && w ? w[i + r] : T(1);
+        T* had = closest + i;
+        const T* weight = w ? w + i : nullptr;
+        if (rows < cols) {
+            for (std::ptrdiff_t r = 0; r < cols; ++r) {
+                last[r] = r < rows ? had[r] : T(0);  // nothing to gain on padding
+                last_w[r] = r < rows && w ? weight[r] : T(1);
+            }
+            had = last;
+            weight = last_w;
         }
         for (std::ptrdiff_t c = 0; c < n_candidates; ++c) {
             const T* y = candidates + c * X.d;
             Vec sqdist[tile_vecs];
+            FML_UNROLL
             for (int v = 0; v < tile_vecs; ++v) sqdist[v] = broadcast<Vec>(T(0));
             for (std::ptrdiff_t p = 0; p < X.d; ++p) {
                 FML_UNROLL
@@ -31,20 +39,22 @@ void gains_small_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t en
                     sqdist[v] += t * t;
                 }
             }
-            Vec taken = broadcast<Vec>(T(0));
+            Vec sum = load<Vec>(taken + c * lanes);
             FML_UNROLL
             for (int v = 0; v < tile_vecs; ++v) {
-                const Vec had = load<Vec>(old + v * lanes);
-                const Vec has = select(sqdist[v] < had, sqdist[v], had);
-                taken += (had - has) * load<Vec>(weight + v * lanes);
-                if (accept) store(old + v * lanes, has);
+                const Vec old = load<Vec>(had + v * lanes);
+                const Vec now = select(sqdist[v] < old, sqdist[v], old);
+                sum += weight ? (old - now) * load<Vec>(weight + v * lanes) : old - now;
+                if (accept) store(had + v * lanes, now);
             }
-            double sum = 0;
-            for (int l = 0; l < lanes; ++l) sum += taken[l];
-            gain[c] += sum;
+            store(taken + c * lanes, sum);
         }
-        if (accept)
-            for (std::ptrdiff_t r = 0; r < rows; ++r) closest[i + r] = old[r];
+        if (accept && rows < cols)
+            for (std::ptrdiff_t r = 0; r < rows; ++r) closest[i + r] = last[r];
+    }
+    for (std::ptrdiff_t c = 0; c < n_candidates; ++c) {
+        gain[c] = 0;
+        for (int l = 0; l < lanes; ++l) gain[c] += taken[c * lanes + l];
     }
 }
 
@@ -60,21 +70,30 @@ void extent_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, do
         }
 }
 
-// Codes of rows [begin, end), begin a multiple of the panel width; see Sketch.
+// Codes of rows [begin, end), begin a multiple of the panel width; see Sketch. What rounding loses
+// is measured, not assumed.
 template <class T>
 void sketch_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, const Sketch& sketch) {
-    constexpr int cols = tile_cols<float>;
+    constexpr int cols = tile_cols<float>, strip = 64;
+    const double scale = 1 / sketch.unit;
     for (std::ptrdiff_t i = begin; i < end; ++i) {
         std::int8_t* code = sketch.codes + i / cols * cols * X.d + i % cols;
+        const T* x = X.data + i * X.d;
         double norm = 0, error = 0;
-        for (std::ptrdiff_t p = 0; p < X.d; ++p) {
-            const double x = X.data[i * X.d + p] - (X.shift ? X.shift[p] : T(0));
-            const double step = sketch.step[p];
-            const double level = step > 0 ? std::nearbyint(x / sketch.unit / step) : 0;
-            code[p * cols] = static_cast<std::int8_t>(level);
-            const double kept = level * step, lost = x / sketch.unit - kept;
-            norm += kept * kept;
-            error += lost * lost;
+        for (std::ptrdiff_t p0 = 0; p0 < X.d; p0 += strip) {
+            const int n = static_cast<int>(X.d - p0 < strip ? X.d - p0 : strip);
+            double level[strip];
+#pragma omp simd reduction(+ : norm, error)
+            for (int p = 0; p < n; ++p) {
+                const T from = X.shift ? x[p0 + p] - X.shift[p0 + p] : x[p0 + p];
+                const double value = from * scale, step = sketch.step[p0 + p];
+                level[p] = std::nearbyint(value * sketch.per_step[p0 + p]);
+                const double kept = level[p] * step, lost = value - kept;
+                norm += kept * kept;
+                error += lost * lost;
+            }
+            for (int p = 0; p < n; ++p)
+                code[(p0 + p) * cols] = static_cast<std::int8_t>(level[p]);
         }
         sketch.half_norm[i] = static_cast<float>(0.5 * norm * (1 - sketch.slack));
         sketch.error[i] = static_cast<float>(std::sqrt(error) * (1 + 1e-6));
@@ -87,31 +106,25 @@ template <class T> FML_INLINE void set_floor(const Sketch& sketch, std::ptrdiff_
     sketch.floor[i] = static_cast<float>(sketch.half_norm[i] - 0.5 * reach * reach * (1 + 1e-6));
 }
 
-// Marks the entries of a tile whose score is above the row's floor, NaN included.
-FML_INLINE bool any_above(const Tile<float>& tile, const float* floor) {
-    using Vec = typename Simd<float>::Vec;
-    Vec flags = broadcast<Vec>(0.0f);
-    const Vec one = broadcast<Vec>(1.0f);
-    FML_UNROLL
-    for (int v = 0; v < tile_vecs; ++v) {
-        const Vec bound = load<Vec>(floor + v * Simd<float>::lanes);
-        FML_UNROLL
-        for (int i = 0; i < tile_rows; ++i) flags = select(tile.at[i][v] <= bound, flags, one);
-    }
-    return any<float>(flags);
+template <class T> FML_INLINE void prefetch_row(const Rows<T>& X, std::ptrdiff_t i) {
+    const char* row = reinterpret_cast<const char*>(X.data + i * X.d);
+    const std::ptrdiff_t size = X.d * sizeof(T) < 1024 ? X.d * sizeof(T) : 1024;
+    for (std::ptrdiff_t b = 0; b < size; b += 64) FML_PREFETCH(row + b);
 }
 
 // The sketched form of gains_small_block: scores x̂·c - |c|²/2 from codes, and only where a score
-// is above the row's floor the distance itself, by differences. scores: n_candidates packed as A
-// panels of c * step, with their biases.
+// is above the row's floor the distance itself, by differences. panels: the candidates times step
+// as A panels, with their biases. sketch.nearer says for which candidates a row has something to
+// gain.
 template <class T>
 void gains_sketched_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, const T* w,
-                          T* closest, const Sketch& sketch, const std::ptrdiff_t* candidates,
-                          std::ptrdiff_t n_candidates, const float* panels, const float* bias,
-                          bool accept, double* gain) {
+                          const T* closest, const Sketch& sketch,
+                          const std::ptrdiff_t* candidates, std::ptrdiff_t n_candidates,
+                          const float* panels, const float* bias, double* gain) {
     using Vec = typename Simd<float>::Vec;
     constexpr int lanes = Simd<float>::lanes, cols = tile_cols<float>;
     for (std::ptrdiff_t c = 0; c < n_candidates; ++c) gain[c] = 0;
+    for (std::ptrdiff_t i = begin; i < end; ++i) sketch.nearer[i] = 0;
     for (std::ptrdiff_t i = begin; i < end; i += cols) {
         const std::ptrdiff_t rows = end - i < cols ? end - i : cols;
         float floor[cols];
@@ -125,24 +138,46 @@ void gains_sketched_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t
                 for (int v = 0; v < tile_vecs; ++v) tile.at[a][v] = broadcast<Vec>(bias[c0 + a]);
             }
             tile_multiply(panels + c0 * X.d, sketch.codes + i * X.d, X.d, tile);
-            if (!any_above(tile, floor)) continue;
-            const std::ptrdiff_t here = n_candidates - c0 < tile_rows ? n_candidates - c0 : tile_rows;
-            for (std::ptrdiff_t a = 0; a < here; ++a) {
-                float score[cols];
-                for (int v = 0; v < tile_vecs; ++v) store(score + v * lanes, tile.at[a][v]);
-                for (std::ptrdiff_t r = 0; r < rows; ++r) {
-                    if (score[r] <= floor[r]) continue;
-                    const T sqdist = squared_distance(X.data + candidates[c0 + a] * X.d,
-                                                      X.data + (i + r) * X.d, X.d);
-                    if (!(sqdist < closest[i + r])) continue;
-                    gain[c0 + a] += (w ? static_cast<double>(w[i + r]) : 1.0) *
-                                    (static_cast<double>(closest[i + r]) - sqdist);
-                    if (!accept) continue;
-                    closest[i + r] = sqdist;
-                    set_floor(sketch, i + r, sqdist);
-                }
+            unsigned above[tile_rows][tile_vecs];
+            for (int a = 0; a < tile_rows; ++a)
+                for (int v = 0; v < tile_vecs; ++v)
+                    above[a][v] = not_below(tile.at[a][v], load<Vec>(floor + v * lanes));
+            for (int v = 0; v < tile_vecs; ++v) {
+                unsigned any = 0;
+                for (int a = 0; a < tile_rows; ++a) any |= above[a][v];
+                for (; any; any &= any - 1)
+                    prefetch_row(X, i + v * lanes + lowest_bit(any));
+            }
+            for (int a = 0; a < tile_rows && c0 + a < n_candidates; ++a) {
+                const T* y = X.data + candidates[c0 + a] * X.d;
+                double sum = 0;
+                for (int v = 0; v < tile_vecs; ++v)
+                    for (unsigned bits = above[a][v]; bits; bits &= bits - 1) {
+                        const std::ptrdiff_t r = i + v * lanes + lowest_bit(bits);
+                        if (r >= end) break;
+                        const T sqdist = squared_distance(y, X.data + r * X.d, X.d);
+                        if (!(sqdist < closest[r])) continue;
+                        sketch.nearer[r] |= std::uint32_t{1} << (c0 + a);
+                        sum += (w ? static_cast<double>(w[r]) : 1.0) *
+                               (static_cast<double>(closest[r]) - sqdist);
+                    }
+                gain[c0 + a] += sum;
             }
         }
+    }
+}
+
+// Makes row `center` a center for the rows of [begin, end) with all of `bits` set in
+// sketch.nearer (0: for all rows), if it is nearer.
+template <class T>
+void accept_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, T* closest,
+                  const Sketch& sketch, std::ptrdiff_t center, std::uint32_t bits) {
+    for (std::ptrdiff_t i = begin; i < end; ++i) {
+        if ((sketch.nearer[i] & bits) != bits) continue;
+        const T sqdist = squared_distance(X.data + center * X.d, X.data + i * X.d, X.d);
+        if (!(sqdist < closest[i])) continue;
+        closest[i] = sqdist;
+        set_floor(sketch, i, sqdist);
     }
 }
 

@@ -105,8 +105,9 @@ def greedy_seeds(
         seeds.search(targets[ascending], found)
         candidates[ascending] = found
         seeds.gains(candidates, gain)
-        indices[c] = candidates[gain.argmax()]
-        potential = precision(seeds.accept(indices[c]))
+        winner = gain.argmax()
+        indices[c] = candidates[winner]
+        potential = precision(seeds.accept(indices[c], winner))
     return indices
 
 
