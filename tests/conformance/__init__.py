@@ -15,6 +15,6 @@ fallback    all calls fell back
 untouched   nothing that fastml replaces was called, so passing proves nothing
 
 What counts is the number of tests passed *and* native. The command fails if a test fails that
-passes with scikit-learn alone, unless ``xfail.yaml`` expects it, and if an entry there no
+passes with scikit-learn alone, unless ``xfail.toml`` expects it, and if an entry there no
 longer holds: a test that passes after all, or that no longer exists.
 """

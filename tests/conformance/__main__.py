@@ -46,7 +46,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--all", action="store_true", help="scikit-learn's whole test suite")
     parser.add_argument("--stock", help="file to keep the stock outcomes in, or to take them from")
     parser.add_argument("--json", help="file for the outcomes with fastml")
-    parser.add_argument("--xfail", default=HERE / "xfail.yaml", help="list of expected failures")
+    parser.add_argument("--xfail", default=HERE / "xfail.toml", help="list of expected failures")
     options = parser.parse_args(arguments[:cut])
     options.pytest = arguments[cut + 1 :]
     return options

@@ -1,12 +1,12 @@
 """The tests that fastml fails on purpose; the list cannot go stale in silence."""
 
+import tomllib
 from collections.abc import Collection
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from packaging.requirements import Requirement
 
 KEYS = {"reason", "condition", "tests"}
@@ -14,7 +14,7 @@ KEYS = {"reason", "condition", "tests"}
 
 def load(path: Path) -> dict[str, str]:
     """Return the reason for each test that is expected to fail with the versions installed."""
-    entries = yaml.safe_load(path.read_text(encoding="utf-8")) or []
+    entries = tomllib.loads(path.read_text(encoding="utf-8")).get("xfail", [])
     for entry in entries:
         if set(entry) != KEYS or not all(entry.values()):
             raise pytest.UsageError(f"{path.name}: {entry} needs {sorted(KEYS)}")

@@ -77,7 +77,9 @@ def outcome(model: Any, X: Any) -> dict[str, np.ndarray]:
 
 
 def _k_means(function, X, **params):
-    return dict(zip(("centers", "labels", "inertia"), map(np.asarray, function(X, **params))))
+    return dict(
+        zip(("centers", "labels", "inertia"), map(np.asarray, function(X, **params)), strict=True)
+    )
 
 
 def _kmeans_plusplus(function, X, **params):

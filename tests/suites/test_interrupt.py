@@ -21,7 +21,7 @@ CASES = [
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to a thread on Windows")
 @pytest.mark.parametrize("after", [0.02, 0.7])
-@pytest.mark.parametrize("subject, params", CASES)
+@pytest.mark.parametrize(("subject", "params"), CASES)
 def test_interrupt(subject, params, after):
     small = data()
     expected = subject.run(small)

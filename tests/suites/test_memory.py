@@ -96,7 +96,7 @@ def test_failed_allocation(preload, subject, kind, persistent):
     _inject(preload, subject, kind, most=25, persistent=persistent)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["dense", "float32", "csr"])
 @pytest.mark.parametrize("subject", SUBJECTS, ids=str)
 def test_every_failed_allocation(preload, subject, kind):

@@ -110,7 +110,7 @@ def test_same_as_scikit_learn(subject):
     check()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("subject", SUBJECTS, ids=str)
 def test_same_as_scikit_learn_at_length(subject):
     @_settings(5000)
