@@ -19,6 +19,9 @@ from scipy.linalg import blas
 
 import fastml
 
+# How much longer everything may take, for builds that sanitizers slow down.
+PATIENCE = float(os.environ.get("FASTML_TEST_PATIENCE", "1"))
+
 # Relative to the largest value of an array; float32 where the data was float32.
 TOLERANCE = {np.dtype(np.float32): 2e-4, np.dtype(np.float64): 1e-7}
 
@@ -69,7 +72,7 @@ def in_child(function: Callable[[], Any], timeout: float = 30.0) -> Any:
         os._exit(0)
     os.close(writer)
     message = b""
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + timeout * PATIENCE
     with os.fdopen(reader, "rb", buffering=0) as pipe:
         while True:
             left = deadline - time.monotonic()
@@ -101,7 +104,7 @@ def run_python(code: str, *args: str, timeout: float = 120.0, **environment: str
         env=environment,
         capture_output=True,
         text=True,
-        timeout=timeout,
+        timeout=timeout * PATIENCE,
         check=False,
     )
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
@@ -133,4 +136,4 @@ def fit_in_worker(name: str) -> dict:
 
 def map_in_pool(method: str, name: str, timeout: float = 120.0) -> list[dict]:
     with multiprocessing.get_context(method).Pool(2) as pool:
-        return pool.map_async(fit_in_worker, [name] * 3).get(timeout)
+        return pool.map_async(fit_in_worker, [name] * 3).get(timeout * PATIENCE)

@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from suites.harness import assert_equal
+from suites.harness import PATIENCE, assert_equal
 from suites.registry import SUBJECTS, data
 
-LIMIT = 0.5
+LIMIT = 0.5 * PATIENCE
 CASES = [
     pytest.param(subject, params, id=f"{subject}-{i}")
     for subject in SUBJECTS

@@ -71,6 +71,8 @@ def preload(tmp_path_factory):
     compiler = shutil.which(os.environ.get("CXX", "c++"))
     if sys.platform != "linux" or compiler is None:
         pytest.skip("needs Linux and a C++ compiler to build the failing malloc")
+    if "san.so" in os.environ.get("LD_PRELOAD", ""):
+        pytest.skip("sanitizers have an allocator of their own")
     source = Path(__file__).with_name("failing_malloc.cpp")
     library = tmp_path_factory.mktemp("malloc") / "failing_malloc.so"
     command = [compiler, "-std=c++17", "-O1", "-fPIC", "-shared", source, "-o", library, "-ldl"]
