@@ -39,10 +39,10 @@ def attempt(i):
     # Starting threads is part of what can fail; a forked child has none yet.
     libc.fail_allocation(i, persistent)
     try:
-        result = subject.run(X)
+        result = subject.run_large(X)
     except MemoryError:
         libc.fail_allocation(-1, 0)
-        return "MemoryError, next fit " + same(subject.run(X))
+        return "MemoryError, next fit " + same(subject.run_large(X))
     except BaseException as error:
         libc.fail_allocation(-1, 0)
         return f"{type(error).__name__}: {error}"
@@ -51,10 +51,10 @@ def attempt(i):
 
 def count():
     libc.fail_allocation(10**9, 0)
-    subject.run(X)
+    subject.run_large(X)
     return 10**9 - libc.allocations_left()
 
-expected = subject.run(X)
+expected = subject.run_large(X)
 total = in_child(count)
 found = Counter()
 for i in sorted(set(np.linspace(0, total - 1, min(total, most)).astype(int).tolist())):
