@@ -99,7 +99,9 @@ def test_without_callbacks_there_is_no_task(api):
     assert not NO_TASK
     with NO_TASK.subtask("run", 3) as run:
         run.attributes = {"a_": 1}
-    assert run is NO_TASK and run.stop is False and run.attributes is None
+    assert run is NO_TASK
+    assert run.stop is False
+    assert run.attributes is None
     assert model.fit(X).steps_ == 6
 
 
@@ -165,7 +167,8 @@ def test_hooks_get_what_they_name_and_nothing_else_is_computed(api):
     curious = Curious()
     averager(api)().set_callbacks(curious).fit(X)
     fits = [e for e in curious.events if e[0] == "fit"]
-    assert fits[0][1] == {} and fits[0][2].n_iter_ == 3
+    assert fits[0][1] == {}
+    assert fits[0][2].n_iter_ == 3
     assert all(e[2] is None for e in curious.events if e[0] == "run")
 
     context = averager(api)().set_callbacks(Recorder())._init_callback_context()
@@ -191,7 +194,8 @@ def test_clones_share_callbacks_and_pickles_copy_them(api):
     recorder = Recorder()
     model = averager(api)(max_iter=1).set_callbacks(recorder)
     twin = clone(model)
-    assert twin._skl_callbacks == [recorder] and twin.max_iter == 1
+    assert twin._skl_callbacks == [recorder]
+    assert twin.max_iter == 1
     # The class lives inside a function; what has to pickle is the state.
     assert pickle.loads(pickle.dumps(model.__getstate__()))["_skl_callbacks"][0].events == []
     assert not hasattr(clone(model.set_callbacks()), "_skl_callbacks")
@@ -262,7 +266,7 @@ def test_contexts_number_and_limit_their_subtasks(api):
     with pytest.raises(ValueError, match="task_id"):
         model._init_callback_context(max_subtasks=2).subcontext("a", task_id=4)
     free = model._init_callback_context(max_subtasks=None, sequential_subtasks=False)
-    with pytest.raises(ValueError, match="task_id|number"):
+    with pytest.raises(ValueError, match=r"task_id|number"):
         free.subcontext("a")
     assert free.subcontext("a", task_id=7).parent is free
     with pytest.raises(ValueError):
@@ -291,7 +295,8 @@ def test_scoring_monitor(api, scoring):
         assert log.data[2][name] == pytest.approx(get_scorer(name)(model, X, Y))
     lineage = monitor.get_logs(include_lineage=True).data
     assert [row["task_id_path"] for row in lineage][:3] == [(0,), (0, 0), (0, 1)]
-    assert "r2" not in lineage[1] and lineage[1]["parent_task_id_path"] == (0,)
+    assert "r2" not in lineage[1]
+    assert lineage[1]["parent_task_id_path"] == (0,)
 
 
 def test_scoring_monitor_passes_weights(api):
@@ -304,7 +309,8 @@ def test_scoring_monitor_passes_weights(api):
     monitor = api.ScoringMonitor(scoring=scorer)
     weights = np.ones(len(X))
     averager(api)(n_init=1, max_iter=1).set_callbacks(monitor).fit(X, Y, sample_weight=weights)
-    assert seen and all(w is weights for w in seen)
+    assert seen
+    assert all(w is weights for w in seen)
 
 
 def test_scoring_monitor_as_pandas(api):
@@ -312,7 +318,8 @@ def test_scoring_monitor_as_pandas(api):
     monitor = api.ScoringMonitor(scoring="r2")
     averager(api)().set_callbacks(monitor).fit(X, Y)
     frame = monitor.get_logs().data_as_pandas
-    assert len(frame) == 7 and "r2" in frame
+    assert len(frame) == 7
+    assert "r2" in frame
 
 
 def test_progress_bar(api, capsys):

@@ -5,6 +5,8 @@ Earlier versions get an implementation of the same protocol, so that a script th
 calls ``estimator.set_callbacks(ProgressBar())`` runs on every supported version.
 """
 
+from fastml._runtime.modules import fall_through
+
 try:
     from sklearn.callback import (
         AutoPropagatedCallback,
@@ -33,3 +35,5 @@ __all__ = [
     "ScoringMonitorLog",
     "with_callbacks",
 ]
+
+fall_through(__name__)

@@ -3,7 +3,9 @@ import sys
 
 import pytest
 
-HANG = 300
+from suites.harness import PATIENCE
+
+HANG = 300 * PATIENCE
 
 
 @pytest.fixture(autouse=True)

@@ -19,13 +19,19 @@ from scipy.linalg import blas
 
 import fastml
 
+# How much longer everything may take, for builds that sanitizers slow down.
+PATIENCE = float(os.environ.get("FASTML_TEST_PATIENCE", "1"))
+
 # Relative to the largest value of an array; float32 where the data was float32.
 TOLERANCE = {np.dtype(np.float32): 2e-4, np.dtype(np.float64): 1e-7}
 
 
-def assert_same(got: dict, expected: dict) -> None:
+def assert_same(got: dict, expected: dict, X: Any) -> None:
     """Compare outcomes: integers exactly, floating point to rounding, dtypes and shapes."""
     assert got.keys() == expected.keys()
+    # Sums of squares of X that cancel leave this much, such as an inertia of zero.
+    values = np.asarray(X.data if sparse.issparse(X) else X).astype(np.float64)
+    cancelled = np.finfo(np.float64).eps * np.square(values[np.isfinite(values)]).sum()
     for name, value in expected.items():
         found = got[name]
         assert (found.dtype, found.shape) == (value.dtype, value.shape), name
@@ -36,7 +42,8 @@ def assert_same(got: dict, expected: dict) -> None:
         single = any(v.dtype == np.float32 for v in expected.values())
         rtol = TOLERANCE[np.dtype(np.float32 if single else np.float64)]
         scale = np.max(np.abs(value[np.isfinite(value)]), initial=0)
-        np.testing.assert_allclose(found, value, rtol=rtol, atol=rtol * scale, err_msg=name)
+        atol = max(rtol * scale, cancelled)
+        np.testing.assert_allclose(found, value, rtol=rtol, atol=atol, err_msg=name)
 
 
 def assert_equal(got: dict, expected: dict) -> None:
@@ -44,6 +51,29 @@ def assert_equal(got: dict, expected: dict) -> None:
     assert got.keys() == expected.keys()
     for name, value in expected.items():
         np.testing.assert_array_equal(got[name], value, err_msg=name, strict=True)
+
+
+def compare_with_stock(subject: Any, X: Any, weight: Any = None, kind: str = "") -> None:
+    """Run fastml's and scikit-learn's: the same outcome or error, and X as it was."""
+    before = buffers(X)
+    got = _attempt(subject, X, weight, stock=False)
+    for now, then in zip(buffers(X), before, strict=True):
+        np.testing.assert_array_equal(now, then, err_msg="the input was changed")
+    expected = _attempt(subject, X, weight, stock=True)
+    if kind in subject.unspecified or (subject.lenient and isinstance(expected, Exception)):
+        assert not isinstance(got, Exception) or isinstance(got, ValueError), repr(got)
+    elif isinstance(expected, Exception) or isinstance(got, Exception):
+        assert type(got) is type(expected), f"got {got!r}, scikit-learn gives {expected!r}"
+    else:
+        assert_same(subject.comparable(got), subject.comparable(expected), X)
+
+
+def _attempt(subject: Any, X: Any, weight: Any, stock: bool) -> dict | Exception:
+    with np.errstate(all="ignore"):
+        try:
+            return subject.run(X, weight, stock=stock)
+        except Exception as error:
+            return error
 
 
 def buffers(X: Any) -> list[np.ndarray]:
@@ -69,7 +99,7 @@ def in_child(function: Callable[[], Any], timeout: float = 30.0) -> Any:
         os._exit(0)
     os.close(writer)
     message = b""
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + timeout * PATIENCE
     with os.fdopen(reader, "rb", buffering=0) as pipe:
         while True:
             left = deadline - time.monotonic()
@@ -101,7 +131,7 @@ def run_python(code: str, *args: str, timeout: float = 120.0, **environment: str
         env=environment,
         capture_output=True,
         text=True,
-        timeout=timeout,
+        timeout=timeout * PATIENCE,
         check=False,
     )
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
@@ -133,4 +163,4 @@ def fit_in_worker(name: str) -> dict:
 
 def map_in_pool(method: str, name: str, timeout: float = 120.0) -> list[dict]:
     with multiprocessing.get_context(method).Pool(2) as pool:
-        return pool.map_async(fit_in_worker, [name] * 3).get(timeout)
+        return pool.map_async(fit_in_worker, [name] * 3).get(timeout * PATIENCE)

@@ -26,6 +26,8 @@ class Subject:
     large: what to change of them for the tens of thousands of rows that occupy threads.
     long: one that takes many seconds on `long_shape` data, for Ctrl-C to interrupt.
     call: for a function, what it returns by name; classes give their attributes.
+    comparable: prepares an outcome for comparison with scikit-learn's.
+    lenient: whether it may work where scikit-learn stumbles over its own input.
     unspecified: kinds of hostile input whose outcome is not compared, and why.
     """
 
@@ -35,6 +37,8 @@ class Subject:
     large: dict[str, Any] = field(default_factory=dict)
     long_shape: tuple[int, int] = (100_000, 20)
     call: Callable | None = None
+    comparable: Callable[[dict], dict] = dict
+    lenient: bool = False
     unspecified: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -76,8 +80,18 @@ def outcome(model: Any, X: Any) -> dict[str, np.ndarray]:
     return {k: v for k, v in arrays.items() if v.dtype.kind in "biuf"}
 
 
+def _by_centers(outcome: dict) -> dict:
+    """Give each row its center in place of its label: centers may coincide."""
+    centers = outcome["cluster_centers_"]
+    return {
+        name: centers[value] if name in ("labels_", "predict()") else value
+        for name, value in outcome.items()
+    }
+
+
 def _k_means(function, X, **params):
-    return dict(zip(("centers", "labels", "inertia"), map(np.asarray, function(X, **params))))
+    names = ("cluster_centers_", "labels_", "inertia_")
+    return dict(zip(names, map(np.asarray, function(X, **params)), strict=True))
 
 
 def _kmeans_plusplus(function, X, **params):
@@ -89,6 +103,11 @@ def _kmeans_plusplus(function, X, **params):
 _QUICK = {"n_clusters": 3, "n_init": 2, "max_iter": 20, "random_state": 0}
 _ENDLESS = {"n_clusters": 200, "n_init": 20, "max_iter": 1000, "tol": 0, "random_state": 0}
 
+_TIES = {
+    "bool": "rows as far from one center as from another",
+    "huge": "squared distances overflow",
+}
+
 SUBJECTS = [
     Subject(
         "cluster.KMeans",
@@ -98,19 +117,33 @@ SUBJECTS = [
             _ENDLESS | {"algorithm": "elkan", "init": "random"},
             {"n_clusters": 3000, "n_init": 1, "max_iter": 1, "random_state": 0},
         ),
+        comparable=_by_centers,
+        unspecified=_TIES,
     ),
     Subject(
         "cluster.MiniBatchKMeans",
         _QUICK | {"batch_size": 32, "max_no_improvement": None, "tol": 0.0},
         long=(_ENDLESS | {"n_init": 1, "batch_size": 2048, "max_no_improvement": None},),
         large={"batch_size": 8192},
+        comparable=_by_centers,
+        unspecified=_TIES,
     ),
-    Subject("cluster.k_means", _QUICK, long=(_ENDLESS,), call=_k_means),
+    Subject(
+        "cluster.k_means",
+        _QUICK,
+        long=(_ENDLESS,),
+        call=_k_means,
+        comparable=_by_centers,
+        unspecified=_TIES,
+    ),
     Subject(
         "cluster.kmeans_plusplus",
         {"n_clusters": 3, "random_state": 0},
         long=({"n_clusters": 3000, "random_state": 0},),
         call=_kmeans_plusplus,
+        # It checks its input and then goes on with what it was given, whatever the dtype.
+        lenient=True,
+        unspecified=_TIES | {"int8": "scikit-learn's distances wrap around"},
     ),
 ]
 ESTIMATORS = [subject for subject in SUBJECTS if subject.call is None]

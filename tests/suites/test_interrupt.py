@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from suites.harness import assert_equal
+from suites.harness import PATIENCE, assert_equal
 from suites.registry import SUBJECTS, data
 
-LIMIT = 0.5
+LIMIT = 0.5 * PATIENCE
 CASES = [
     pytest.param(subject, params, id=f"{subject}-{i}")
     for subject in SUBJECTS
@@ -21,7 +21,7 @@ CASES = [
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to a thread on Windows")
 @pytest.mark.parametrize("after", [0.02, 0.7])
-@pytest.mark.parametrize("subject, params", CASES)
+@pytest.mark.parametrize(("subject", "params"), CASES)
 def test_interrupt(subject, params, after):
     small = data()
     expected = subject.run(small)

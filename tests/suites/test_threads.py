@@ -69,7 +69,7 @@ print(threads_started_by(lambda: [s.run_large(data(*LARGE)) for s in SUBJECTS]))
 
 @linux
 @pytest.mark.parametrize(
-    "environment, most",
+    ("environment", "most"),
     [
         ({"OMP_NUM_THREADS": "1"}, 0),
         ({"OMP_NUM_THREADS": "3"}, 2),
