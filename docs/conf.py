@@ -12,6 +12,7 @@ exclude_patterns = ["_build"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
+default_role = "code"
 autodoc_typehints = "none"  # the docstrings say it in words
 napoleon_google_docstring = False
 
