@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from fastml._native import runtime
+import fastml
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -125,7 +125,7 @@ def test_the_kernel_of_contributing(tmp_path):
     for name in ("csrc", "fastml", "benchmarks"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
     # The modules that are built already, wherever they are, need not be built again.
-    for compiled in Path(runtime.__file__).parent.glob(f"*{EXTENSION_SUFFIXES[0]}"):
+    for compiled in Path(fastml.__file__).parent.glob(f"_native/*{EXTENSION_SUFFIXES[0]}"):
         shutil.copy(compiled, tree / "fastml" / "_native")
     shutil.copy(ROOT / "pyproject.toml", tree)
     setup = (ROOT / "setup.py").read_text(encoding="utf-8")
@@ -144,3 +144,16 @@ def test_the_kernel_of_contributing(tmp_path):
         run(pytest_, tree, PYTHONPATH=str(tree), FASTML_ISA=isa)
     bench = [sys.executable, "-m", "fastml", "bench", "--rounds", "1", "--budget", "0", "norms"]
     run(bench, tree, PYTHONPATH=str(tree))
+
+
+def test_compare_runs_a_script_both_ways(tmp_path):
+    """The two runs must be of unlike code, and the verdict must depend on what they print."""
+    compare = str(ROOT / "examples" / "compare.py")
+    script = tmp_path / "script.py"
+    script.write_text("import sys\nprint(1 / 3, sys.argv[1:])\n", encoding="utf-8")
+    run([sys.executable, compare, str(script), "argument"], ROOT)
+    script.write_text("from sklearn.cluster import KMeans\nprint(KMeans.__module__)\n")
+    done = subprocess.run([sys.executable, compare, str(script)], capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert "sklearn.cluster._kmeans" in done.stdout
+    assert "fastml.cluster._kmeans" in done.stdout
