@@ -11,7 +11,7 @@ from sklearn.metrics import pairwise_distances_argmin
 def picture(height=720, width=1080):
     """A sunset over the sea, float32 colours between 0 and 1."""
     rng = np.random.default_rng(3)
-    y, x = np.mgrid[0:1:height*1j, 0:1:width*1j]
+    y, x = np.mgrid[0 : 1 : height * 1j, 0 : 1 : width * 1j]
     sun = np.exp(-40 * ((x - 0.65) ** 2 + (y - 0.45) ** 2))
     waves = 0.1 * np.sin(60 * x + 200 * y**2) * (y > 0.55)
     red = 0.9 - 0.5 * y + sun + waves

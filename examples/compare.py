@@ -3,7 +3,7 @@
     python examples/compare.py SCRIPT [ARGUMENTS ...]
 
 Prints what the script prints, both times, and whether the outputs agree: the same words, and
-numbers within a thousandth. Ends with status 1 if they do not.
+numbers within a thousandth. Ends with status 1 if they do not. The script runs in its own folder.
 """
 
 import math
@@ -13,14 +13,14 @@ import sys
 import time
 
 
-def run(*command):
+def run(*command, folder=None):
     """Output and seconds of a Python process."""
-    # -P: what is installed, and not a source tree that happens to be the current directory.
     # OPENBLAS_*: settings that pin old kernels would slow scikit-learn down more than fastml.
     environment = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_")}
     start = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-P", *command],
+        [sys.executable, *command],
+        cwd=folder,
         stdout=subprocess.PIPE,
         text=True,
         env=environment,
@@ -43,13 +43,15 @@ def same(word, other):
     return math.isclose(*numbers, rel_tol=1e-3, abs_tol=1e-6)
 
 
-def main(script):
-    if not script:
+def main(command):
+    if not command:
         sys.exit(__doc__)
-    run("-c", "import fastml, sklearn.cluster")  # from here on both find the files in memory
-    stock, stock_seconds = run(*script)
+    folder, script = os.path.split(os.path.abspath(command[0]))
+    command = [script, *command[1:]]
+    run("-c", "import fastml.cluster", folder=folder)  # from here on, files are in memory
+    stock, stock_seconds = run(*command, folder=folder)
     print(stock)
-    fast, fast_seconds = run("-m", "fastml", *script)
+    fast, fast_seconds = run("-m", "fastml", *command, folder=folder)
     print(f"scikit-learn  {stock_seconds:6.2f} s")
     print(f"fastml        {fast_seconds:6.2f} s   {stock_seconds / fast_seconds:.2f} times as fast")
     if agree(stock, fast):

@@ -137,13 +137,16 @@ class Worker:
         # By file and not by module name: `python` may be one where fastml has another version,
         # and both sides of the pipe must speak the protocol of this one.
         script = Path(__file__).with_name("worker.py")
+        environment = clean_environment(threads) | dict(contestant.environment())
         if contestant.python == sys.executable:
             path = [*path, str(script.parents[2])]  # the fastml that is asking
+        else:
+            environment.pop("PYTHONPATH", None)  # not ours for another's
         self.process = subprocess.Popen(
             [contestant.python, "-P", str(script), *path],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=clean_environment(threads) | dict(contestant.environment()),
+            env=environment,
         )
 
     def tell(self, command: str, *arguments: Any) -> None:

@@ -1,0 +1,3 @@
+from types import ModuleType
+
+def __getattr__(name: str) -> ModuleType: ...
