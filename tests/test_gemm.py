@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-
 from fastml._native.gemm import gemm
 
 

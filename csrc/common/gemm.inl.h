@@ -18,7 +18,8 @@ template <class T> struct Tile {
 };
 
 // The same for a driver, which is outside every region.
-template <class T> void tile_shape(std::ptrdiff_t* rows, std::ptrdiff_t* cols, std::ptrdiff_t* depth) {
+template <class T> void tile_shape(std::ptrdiff_t* rows, std::ptrdiff_t* cols,
+                                   std::ptrdiff_t* depth) {
     *rows = tile_rows;
     *cols = tile_cols<T>;
     *depth = tile_depth<T>;

@@ -25,8 +25,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr auto spin_time = 50us;   // an idle worker watches for the next job this long, then sleeps
-constexpr auto poll_time = 50ms;   // between two looks for Ctrl-C
+constexpr auto spin_time = 50us;  // an idle worker watches for the next job this long, then sleeps
+constexpr auto poll_time = 50ms;  // between two looks for Ctrl-C
 constexpr int most_workers = 1023;
 
 void relax() noexcept {

@@ -19,7 +19,8 @@ class Pool {
     // Tasks must not throw. Called from inside a task, or while another thread holds the pool, it
     // runs everything on the calling thread. Several times a second the caller looks for Ctrl-C;
     // then tasks not yet started are dropped and `interrupted` comes back.
-    virtual Status run(std::ptrdiff_t n_tasks, int n_threads, Task task, void* context) noexcept = 0;
+    virtual Status run(std::ptrdiff_t n_tasks, int n_threads, Task task,
+                       void* context) noexcept = 0;
 
   protected:
     ~Pool() = default;

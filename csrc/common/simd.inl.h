@@ -62,7 +62,8 @@ FML_INLINE unsigned not_below(const Simd<float>::Vec& a, const Simd<float>::Vec&
 
 // One step of a transposition: of each pair (a, b), the lanes whose bit s is set in a change
 // places with those whose bit s is clear in b.
-template <class T, int s> FML_INLINE void exchange(typename Simd<T>::Vec& a, typename Simd<T>::Vec& b) {
+template <class T, int s> FML_INLINE void exchange(typename Simd<T>::Vec& a,
+                                                   typename Simd<T>::Vec& b) {
     constexpr int lanes = Simd<T>::lanes;
     typename Simd<T>::Index low, high;
     FML_UNROLL
@@ -91,28 +92,30 @@ template <class S> struct Lanes {
     S& operator[](int i) { return lane[i]; }
     const S& operator[](int i) const { return lane[i]; }
 };
-#define FML_LANEWISE(OP)                                                       \
-    template <class S> inline Lanes<S> operator OP(Lanes<S> a, const Lanes<S>& b) { \
-        for (int i = 0; i < Lanes<S>::size; ++i) a.lane[i] = a.lane[i] OP b.lane[i]; \
-        return a;                                                              \
-    }                                                                          \
-    template <class S> inline Lanes<S> operator OP(Lanes<S> a, S b) {          \
-        for (int i = 0; i < Lanes<S>::size; ++i) a.lane[i] = a.lane[i] OP b;   \
-        return a;                                                              \
-    }                                                                          \
-    template <class S> inline Lanes<S>& operator OP##=(Lanes<S>& a, const Lanes<S>& b) { \
-        return a = a OP b;                                                     \
+#define FML_LANEWISE(OP)                                                                    \
+    template <class S> inline Lanes<S> operator OP(Lanes<S> a, const Lanes<S>& b) {         \
+        for (int i = 0; i < Lanes<S>::size; ++i) a.lane[i] = a.lane[i] OP b.lane[i];        \
+        return a;                                                                           \
+    }                                                                                       \
+    template <class S> inline Lanes<S> operator OP(Lanes<S> a, S b) {                       \
+        for (int i = 0; i < Lanes<S>::size; ++i) a.lane[i] = a.lane[i] OP b;                \
+        return a;                                                                           \
+    }                                                                                       \
+    template <class S> inline Lanes<S>& operator OP## = (Lanes<S> & a, const Lanes<S>& b) { \
+        return a = a OP b;                                                                  \
     }
 FML_LANEWISE(+)
 FML_LANEWISE(-)
 FML_LANEWISE(*)
 #undef FML_LANEWISE
-template <class S> struct Truth { bool lane[Lanes<S>::size]; };
-#define FML_COMPARE(OP)                                                        \
+template <class S> struct Truth {
+    bool lane[Lanes<S>::size];
+};
+#define FML_COMPARE(OP)                                                                    \
     template <class S> inline Truth<S> operator OP(const Lanes<S>& a, const Lanes<S>& b) { \
-        Truth<S> m;                                                            \
-        for (int i = 0; i < Lanes<S>::size; ++i) m.lane[i] = a.lane[i] OP b.lane[i]; \
-        return m;                                                              \
+        Truth<S> m;                                                                        \
+        for (int i = 0; i < Lanes<S>::size; ++i) m.lane[i] = a.lane[i] OP b.lane[i];       \
+        return m;                                                                          \
     }
 FML_COMPARE(<)
 FML_COMPARE(>)
@@ -163,7 +166,9 @@ template <class V, class T> FML_INLINE V load(const T* p) {
     std::memcpy(&v, p, sizeof v);
     return v;
 }
-template <class V, class T> FML_INLINE void store(T* p, const V& v) { std::memcpy(p, &v, sizeof v); }
+template <class V, class T> FML_INLINE void store(T* p, const V& v) {
+    std::memcpy(p, &v, sizeof v);
+}
 template <class V, class T> FML_INLINE V broadcast(T x) {
     V v;
     FML_UNROLL

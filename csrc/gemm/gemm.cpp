@@ -27,9 +27,8 @@ Status gemm(const T* A, const T* B, std::ptrdiff_t m, std::ptrdiff_t n, std::ptr
     if (!packed || !scratch) return Status::no_memory;
     const auto pack = FML_PICK(pack_b<T>);
     const auto run = FML_PICK(gemm_block<T>);
-    const Status status = parallel(panels, n_threads, [&](std::ptrdiff_t j, int) {
-        pack(B, n, d, j, packed.get());
-    });
+    const Status status =
+        parallel(panels, n_threads, [&](std::ptrdiff_t j, int) { pack(B, n, d, j, packed.get()); });
     if (status != Status::ok) return status;
     return parallel(blocks, n_threads, [&](std::ptrdiff_t b, int worker) {
         const std::ptrdiff_t here = m - b * block < block ? m - b * block : block;

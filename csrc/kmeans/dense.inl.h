@@ -28,9 +28,9 @@ void pack_centers_panel(const T* centers, std::ptrdiff_t k, std::ptrdiff_t d, st
     const std::ptrdiff_t rows = k - first < tile_rows ? k - first : tile_rows;
     pack_panel<T, tile_rows>(centers + first * d, d, rows, d, nullptr, panels + first * d);
     for (std::ptrdiff_t r = 0; r < tile_rows; ++r)
-        bias[first + r] =
-            r < rows ? T(-0.5) * squared_norm<T>(centers + (first + r) * d, nullptr, d)
-                     : -std::numeric_limits<T>::infinity();
+        bias[first + r] = r < rows
+                              ? T(-0.5) * squared_norm<T>(centers + (first + r) * d, nullptr, d)
+                              : -std::numeric_limits<T>::infinity();
 }
 
 // Keeps, for each of tile_cols rows, the best score x·c - |c|²/2 so far and whose it is.
@@ -97,7 +97,8 @@ template <class T>
 FML_INLINE void add_row(const T* x, const T* shift, double w, std::ptrdiff_t p0, std::ptrdiff_t p1,
                         double* sums) {
     if (shift) {
-        for (std::ptrdiff_t p = p0; p < p1; ++p) sums[p] += w * static_cast<double>(x[p] - shift[p]);
+        for (std::ptrdiff_t p = p0; p < p1; ++p)
+            sums[p] += w * static_cast<double>(x[p] - shift[p]);
     } else {
         for (std::ptrdiff_t p = p0; p < p1; ++p) sums[p] += w * static_cast<double>(x[p]);
     }
@@ -231,8 +232,8 @@ template <class T> struct WriteDistances {
 // as B panels, norms_b theirs, padded. scratch: max_panels A panels, their norms, the spill.
 template <class T>
 void distances_dense_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end,
-                           const T* centers, const T* centers_b, const T* norms_b,
-                           std::ptrdiff_t k, T* out, T* scratch, std::ptrdiff_t max_panels) {
+                           const T* centers, const T* centers_b, const T* norms_b, std::ptrdiff_t k,
+                           T* out, T* scratch, std::ptrdiff_t max_panels) {
     T *a = scratch, *norms_a = a + max_panels * tile_rows * X.d;
     T* spill = norms_a + max_panels * tile_rows;
     const std::ptrdiff_t n_panels = ceil_div(end - begin, tile_rows);
@@ -247,16 +248,19 @@ void distances_dense_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_
     }
     for (std::ptrdiff_t j = 0; j < k; j += tile_cols<T>) {
         WriteDistances<T> write{{X.data + begin * X.d, X.shift, centers + j * X.d, X.d},
-                                norms_a, norms_b + j, end - begin,
-                                k - j < tile_cols<T> ? k - j : tile_cols<T>, k,
+                                norms_a,
+                                norms_b + j,
+                                end - begin,
+                                k - j < tile_cols<T> ? k - j : tile_cols<T>,
+                                k,
                                 out + begin * k + j};
         multiply_panel(a, n_panels, centers_b + j * X.d, X.d, spill, write);
     }
 }
 
 template <class T>
-void pack_cols_panel(const T* rows, std::ptrdiff_t n, std::ptrdiff_t d, std::ptrdiff_t j,
-                     T* panels, T* norms) {
+void pack_cols_panel(const T* rows, std::ptrdiff_t n, std::ptrdiff_t d, std::ptrdiff_t j, T* panels,
+                     T* norms) {
     const std::ptrdiff_t first = j * tile_cols<T>;
     const std::ptrdiff_t here = n - first < tile_cols<T> ? n - first : tile_cols<T>;
     pack_panel<T, tile_cols<T>>(rows + first * d, d, here, d, nullptr, panels + first * d);

@@ -54,9 +54,8 @@ Status make_sketch(const Rows<T>& X, Sketch& sketch, bool* usable, int n_threads
         sketch.nearer[i] = 0;
     }
     const auto run = FML_PICK(sketch_block<T>);
-    return parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int) {
-        run(X, grid.begin(b), grid.end(b), sketch);
-    });
+    return parallel(grid.blocks, n_threads,
+                    [&](ptrdiff_t b, int) { run(X, grid.begin(b), grid.end(b), sketch); });
 }
 
 namespace {
@@ -123,9 +122,8 @@ Status gains_sketched(const Rows<T>& X, const T* w, const T* closest, const Sket
 }
 
 template <class T>
-Status gains_small(const Rows<T>& X, const T* w, T* closest, const T* dense,
-                   ptrdiff_t n_candidates, bool accept, double* parts, const Grid& grid,
-                   int n_threads) {
+Status gains_small(const Rows<T>& X, const T* w, T* closest, const T* dense, ptrdiff_t n_candidates,
+                   bool accept, double* parts, const Grid& grid, int n_threads) {
     ptrdiff_t rows, cols, depth;
     FML_PICK(tile_shape<T>)(&rows, &cols, &depth);
     const ptrdiff_t per_thread = aligned(cols * (X.d + 2 + n_candidates));
@@ -140,9 +138,8 @@ Status gains_small(const Rows<T>& X, const T* w, T* closest, const T* dense,
 
 // Without a sketch; accept, with one candidate, updates closest.
 template <class T>
-Status gains_plain(const Rows<T>& X, const T* w, T* closest, const T* dense,
-                   ptrdiff_t n_candidates, bool accept, double* parts, const Grid& grid,
-                   int n_threads) {
+Status gains_plain(const Rows<T>& X, const T* w, T* closest, const T* dense, ptrdiff_t n_candidates,
+                   bool accept, double* parts, const Grid& grid, int n_threads) {
     const auto run = X.indptr ? gains_sparse<T> : gains_small<T>;
     return run(X, w, closest, dense, n_candidates, accept, parts, grid, n_threads);
 }
@@ -163,12 +160,11 @@ Status gains(const Rows<T>& X, const T* w, const T* closest, const Sketch* sketc
     if (!dense || !parts) return Status::no_memory;
     gather(X, candidates, n_candidates, dense.get());
     n_threads = threads_for(entries(X) * n_candidates, n_threads);
-    const Status status =
-        sketch && n_candidates <= max_sketched
-            ? gains_sketched(X, w, closest, *sketch, candidates, dense.get(), n_candidates,
-                             parts.get(), grid, n_threads)
-            : gains_plain(X, w, const_cast<T*>(closest), dense.get(), n_candidates, false,
-                          parts.get(), grid, n_threads);
+    const Status status = sketch && n_candidates <= max_sketched
+                              ? gains_sketched(X, w, closest, *sketch, candidates, dense.get(),
+                                               n_candidates, parts.get(), grid, n_threads)
+                              : gains_plain(X, w, const_cast<T*>(closest), dense.get(),
+                                            n_candidates, false, parts.get(), grid, n_threads);
     if (status == Status::ok) add_parts(parts.get(), grid.blocks, n_candidates, gain);
     return status;
 }
@@ -200,9 +196,8 @@ Status weighted_total(const T* p, const T* w, ptrdiff_t n, double* total, int n_
     if (!parts) return Status::no_memory;
     const auto run = FML_PICK(total_block<T>);
     const Status status =
-        parallel(grid.blocks, threads_for(static_cast<double>(n), n_threads), [&](ptrdiff_t b, int) {
-            parts[b] = run(p, w, grid.begin(b), grid.end(b));
-        });
+        parallel(grid.blocks, threads_for(static_cast<double>(n), n_threads),
+                 [&](ptrdiff_t b, int) { parts[b] = run(p, w, grid.begin(b), grid.end(b)); });
     if (status == Status::ok) add_parts(parts.get(), grid.blocks, 1, total);
     return status;
 }

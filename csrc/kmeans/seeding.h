@@ -14,12 +14,12 @@ namespace fastml {
 // than the closest center so far only if |x̂ - c| < closest + |x - x̂|; only then is x itself read.
 // Everything but `unit` is in units of it, so that nothing overflows single precision.
 struct Sketch {
-    std::int8_t* codes;  // B panels (see gemm.inl.h) of ceil(n / width) * width rows
+    std::int8_t* codes;       // B panels (see gemm.inl.h) of ceil(n / width) * width rows
     double *step, *per_step;  // d, and its inverse; both 0 for constant columns
-    float* half_norm;    // n: |x̂|²/2
-    float* error;        // n: |x - x̂|, rounded up
-    float* floor;        // n: only a score x̂·c - |c|²/2 above it can be nearer
-    std::uint32_t* nearer;  // n: bit c says that candidate c of the last try is nearer
+    float* half_norm;         // n: |x̂|²/2
+    float* error;             // n: |x - x̂|, rounded up
+    float* floor;             // n: only a score x̂·c - |c|²/2 above it can be nearer
+    std::uint32_t* nearer;    // n: bit c says that candidate c of the last try is nearer
     double unit;
     double slack;  // relative bound on the rounding of norms and scores
 };

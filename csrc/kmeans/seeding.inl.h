@@ -73,7 +73,8 @@ void extent_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, do
 // Codes of rows [begin, end), begin a multiple of the panel width; see Sketch. What rounding loses
 // is measured, not assumed.
 template <class T>
-void sketch_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, const Sketch& sketch) {
+void sketch_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end,
+                  const Sketch& sketch) {
     constexpr int cols = tile_cols<float>, strip = 64;
     const double scale = 1 / sketch.unit;
     for (std::ptrdiff_t i = begin; i < end; ++i) {
@@ -92,8 +93,7 @@ void sketch_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, co
                 norm += kept * kept;
                 error += lost * lost;
             }
-            for (int p = 0; p < n; ++p)
-                code[(p0 + p) * cols] = static_cast<std::int8_t>(level[p]);
+            for (int p = 0; p < n; ++p) code[(p0 + p) * cols] = static_cast<std::int8_t>(level[p]);
         }
         sketch.half_norm[i] = static_cast<float>(0.5 * norm * (1 - sketch.slack));
         sketch.error[i] = static_cast<float>(std::sqrt(error) * (1 + 1e-6));
@@ -118,9 +118,9 @@ template <class T> FML_INLINE void prefetch_row(const Rows<T>& X, std::ptrdiff_t
 // gain.
 template <class T>
 void gains_sketched_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, const T* w,
-                          const T* closest, const Sketch& sketch,
-                          const std::ptrdiff_t* candidates, std::ptrdiff_t n_candidates,
-                          const float* panels, const float* bias, double* gain) {
+                          const T* closest, const Sketch& sketch, const std::ptrdiff_t* candidates,
+                          std::ptrdiff_t n_candidates, const float* panels, const float* bias,
+                          double* gain) {
     using Vec = typename Simd<float>::Vec;
     constexpr int lanes = Simd<float>::lanes, cols = tile_cols<float>;
     for (std::ptrdiff_t c = 0; c < n_candidates; ++c) gain[c] = 0;
@@ -145,8 +145,7 @@ void gains_sketched_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t
             for (int v = 0; v < tile_vecs; ++v) {
                 unsigned any = 0;
                 for (int a = 0; a < tile_rows; ++a) any |= above[a][v];
-                for (; any; any &= any - 1)
-                    prefetch_row(X, i + v * lanes + lowest_bit(any));
+                for (; any; any &= any - 1) prefetch_row(X, i + v * lanes + lowest_bit(any));
             }
             for (int a = 0; a < tile_rows && c0 + a < n_candidates; ++a) {
                 const T* y = X.data + candidates[c0 + a] * X.d;

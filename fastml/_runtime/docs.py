@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -33,4 +34,4 @@ def documented_by(stock: Any) -> Callable[[T], T]:
 def _sections(documented: Any) -> list[str]:
     text = inspect.cleandoc(documented.__doc__ or "")
     starts = [0, *(match.start() for match in _TITLE.finditer(text)), len(text)]
-    return [text[a:b].strip() for a, b in zip(starts, starts[1:], strict=False)]
+    return [text[a:b].strip() for a, b in pairwise(starts)]

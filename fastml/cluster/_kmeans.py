@@ -21,6 +21,7 @@ from fastml._runtime.callbacks import CallbackSupportMixin, fit_context, fit_tas
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
 from fastml._runtime.threads import n_threads
+from fastml._runtime.versioned import Versioned
 from fastml.cluster._lloyd import Run, lloyd
 from fastml.cluster._seeding import centred, dense_rows, draw_probabilities, greedy_seeds
 
@@ -120,7 +121,7 @@ def initial_centers(
 
 
 @documented_by(StockKMeans)
-class KMeans(CallbackSupportMixin, NearestCenter, StockKMeans):
+class KMeans(Versioned, CallbackSupportMixin, NearestCenter, StockKMeans):
     """K-means clustering, compiled.
 
     The same random draws as scikit-learn's, hence for the same `random_state` the same clustering
@@ -238,14 +239,14 @@ class KMeans(CallbackSupportMixin, NearestCenter, StockKMeans):
 
     def _check_params_vs_input(self, X, tol):
         if X.shape[0] < self.n_clusters:
-            raise ValueError(
-                f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}."
-            )
+            raise ValueError(f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}.")
         self._tol = tol
         self._n_init = self.n_init
         given = _is_arraylike_not_scalar(self.init)
         if self.n_init == "auto":
-            self._n_init = 1 if given or isinstance(self.init, str) and self.init != "random" else 10
+            self._n_init = (
+                1 if given or (isinstance(self.init, str) and self.init != "random") else 10
+            )
         if given and self._n_init != 1:
             warnings.warn(
                 "Explicit initial center position passed: performing only one init in "

@@ -60,9 +60,7 @@ def lloyd(
             break
         if drift <= tol:
             if report:
-                report(
-                    f"Converged at iteration {i}: center shift {drift} within tolerance {tol}."
-                )
+                report(f"Converged at iteration {i}: center shift {drift} within tolerance {tol}.")
             break
         if step.stop:
             break

@@ -13,6 +13,7 @@ from fastml._runtime.callbacks import CallbackSupportMixin, fit_context, fit_tas
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
 from fastml._runtime.threads import n_threads
+from fastml._runtime.versioned import Versioned
 from fastml.cluster._kmeans import NearestCenter, initial_centers
 from fastml.cluster._seeding import centred, dense_rows, draw_probabilities
 
@@ -32,7 +33,7 @@ class WeightedDraws:
 
 
 @documented_by(StockMiniBatchKMeans)
-class MiniBatchKMeans(CallbackSupportMixin, NearestCenter, StockMiniBatchKMeans):
+class MiniBatchKMeans(Versioned, CallbackSupportMixin, NearestCenter, StockMiniBatchKMeans):
     """Mini-batch k-means clustering, compiled.
 
     The same random draws as scikit-learn's, hence for the same `random_state` the same clustering
@@ -225,9 +226,7 @@ class MiniBatchKMeans(CallbackSupportMixin, NearestCenter, StockMiniBatchKMeans)
             self._reassign(X, moved, random_state)
         return moved, inertia
 
-    def _reassign(
-        self, X: Any, centers: np.ndarray, random_state: np.random.RandomState
-    ) -> None:
+    def _reassign(self, X: Any, centers: np.ndarray, random_state: np.random.RandomState) -> None:
         """Replace centers of very low count by rows of the batch, half of it at most."""
         counts = self._counts
         low = counts < self.reassignment_ratio * counts.max()
