@@ -250,6 +250,14 @@ def test_same_bits_for_any_number_of_threads(dtype, kind):
             np.testing.assert_array_equal(one, many)
 
 
+def test_unaligned_rows_are_copied():
+    X = np.frombuffer(b"x" + np.ones((50, 3)).tobytes(), dtype=np.float64, offset=1).reshape(50, 3)
+    assert not X.flags.aligned
+    rows = kmeans.Rows(X)
+    assert rows.X.flags.aligned
+    np.testing.assert_array_equal(rows.X, X)
+
+
 def test_dtypes_must_agree():
     rows = kmeans.Rows(np.zeros((4, 2), np.float32))
     with pytest.raises(TypeError, match="dtype"):

@@ -2,7 +2,11 @@
 
 import os
 
-from cpython.exc cimport PyErr_CheckSignals, PyErr_Occurred
+cdef extern from "Python.h":
+    # Not cpython.exc's: that one, declared `except -1`, would print what the handler raised and
+    # forget it. Here it stays set until the kernel has returned.
+    int PyErr_CheckSignals() noexcept
+    void* PyErr_Occurred() noexcept
 
 cdef extern from "common/runtime.h" namespace "fastml" nogil:
     cdef enum class Isa(int):

@@ -119,6 +119,7 @@ template <class S> struct Truth {
     }
 FML_COMPARE(<)
 FML_COMPARE(>)
+FML_COMPARE(>=)
 #undef FML_COMPARE
 template <class S, class M>
 inline Lanes<S> select(const M& mask, const Lanes<S>& yes, const Lanes<S>& no) {

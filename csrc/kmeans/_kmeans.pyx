@@ -69,6 +69,8 @@ cdef class Rows:
     cdef CRows[double] double_
 
     def __init__(self, X, shift=None):
+        if not issparse(X) and not X.flags.aligned:
+            X = X.copy()
         self.X, self.shift = X, shift
         self.n, self.d = X.shape
         if X.dtype == np.float32:

@@ -177,14 +177,14 @@ FML_INLINE void to_sqdist(Tile<T>& tile, const T* norms_a, std::ptrdiff_t n_a, c
             const Vec norms = norm_b + norms_a[i];
             Vec& entry = tile.at[i][v];
             entry = norms - entry * T(2);
-            lost = select(entry < norms * cancels<T>, broadcast<Vec>(T(1)), lost);
+            lost = select(entry >= norms * cancels<T>, lost, broadcast<Vec>(T(1)));
         }
     }
     if (!any<T>(lost)) return;
     for (std::ptrdiff_t i = 0; i < n_a; ++i)
         for (std::ptrdiff_t j = 0; j < n_b; ++j) {
             T entry = tile.at[i][j / lanes][j % lanes];
-            if (entry < (norms_a[i] + norms_b[j]) * cancels<T>)
+            if (!(entry >= (norms_a[i] + norms_b[j]) * cancels<T>))
                 tile.at[i][j / lanes][j % lanes] = exact(i, j);
         }
 }

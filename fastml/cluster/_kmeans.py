@@ -10,7 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import validate_params
 from sklearn.utils.validation import (
-    _check_sample_weight,
     _is_arraylike_not_scalar,
     check_is_fitted,
     validate_data,
@@ -23,7 +22,13 @@ from fastml._runtime.docs import documented_by
 from fastml._runtime.threads import n_threads
 from fastml._runtime.versioned import Versioned
 from fastml.cluster._lloyd import Run, lloyd
-from fastml.cluster._seeding import centred, dense_rows, draw_probabilities, greedy_seeds
+from fastml.cluster._seeding import (
+    centred,
+    dense_rows,
+    draw_probabilities,
+    greedy_seeds,
+    weights_of,
+)
 
 # scikit-learn's own classes and functions, whatever its names are bound to later.
 StockKMeans = stock.KMeans
@@ -42,19 +47,18 @@ class NearestCenter:
     def transform(self, X):
         """Distances from each row of `X` to each center, shape (n_samples, n_clusters)."""
         check_is_fitted(self)
-        return self._distances(*self._rows_and_centers(X))
+        return self._transform(X)
 
     @accelerated
     def score(self, X, y=None, sample_weight=None):
         """Minus the (weighted) sum of squared distances of `X` to the nearest centers."""
         check_is_fitted(self)
         X, centers = self._rows_and_centers(X)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=X.dtype)
-        return -self._inertia(X, sample_weight, centers, self._labels(X, centers))
+        w = weights_of(sample_weight, X)
+        return -self._inertia(X, w, centers, self._labels(X, centers))
 
-    def _transform(self, X):  # fit_transform's, on validated data
-        return self._distances(X, self.cluster_centers_)
+    def _transform(self, X):  # scikit-learn's fit_transform calls it too, with X as given
+        return self._distances(*self._rows_and_centers(X))
 
     def _rows_and_centers(self, X: Any) -> tuple[Any, np.ndarray]:
         """Validated rows and the centers, in one dtype: double if they came in two."""
@@ -67,7 +71,7 @@ class NearestCenter:
             order="C",
             accept_large_sparse=False,
         )
-        centers = np.ascontiguousarray(self.cluster_centers_)
+        centers = np.require(self.cluster_centers_, requirements="CA")
         if X.dtype != centers.dtype:
             X, centers = X.astype(np.float64), centers.astype(np.float64)
         return X, centers
@@ -96,6 +100,8 @@ def about_their_mean(X: Any, centers: np.ndarray) -> tuple[native.Rows, np.ndarr
     if issparse(X):
         return native.Rows(X), centers
     shift = centers.mean(axis=0)
+    if not np.isfinite(shift).all():
+        shift = centers[0]  # the sum is out of range, the centers are not
     return native.Rows(X, shift), centers - shift
 
 
@@ -177,14 +183,12 @@ class KMeans(Versioned, CallbackSupportMixin, NearestCenter, StockKMeans):
         rows, variance = centred(X)
         self._check_params_vs_input(X, self.tol * variance.mean())
         random_state = check_random_state(self.random_state)
-        w = None
-        if sample_weight is not None:
-            w = _check_sample_weight(sample_weight, X, dtype=X.dtype)
+        w = weights_of(sample_weight, X)
         self._n_threads = n_threads()
 
         best = None
         metadata = {"sample_weight": sample_weight}
-        with fit_task(self, self._n_init, X=X, metadata=metadata) as task:
+        with fit_task(self, self._n_init, X=X, y=y, metadata=metadata) as task:
             for _ in range(self._n_init):
                 with task.subtask("run", self.max_iter) as run_task:
                     run = self._run(rows, w, random_state, run_task)

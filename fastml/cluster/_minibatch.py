@@ -4,9 +4,11 @@ from math import ceil
 from typing import Any
 
 import numpy as np
+import sklearn
 from sklearn import cluster as stock
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.fixes import parse_version
+from sklearn.utils.validation import validate_data
 
 from fastml._native import kmeans as native
 from fastml._runtime.callbacks import CallbackSupportMixin, fit_context, fit_task
@@ -15,21 +17,39 @@ from fastml._runtime.docs import documented_by
 from fastml._runtime.threads import n_threads
 from fastml._runtime.versioned import Versioned
 from fastml.cluster._kmeans import NearestCenter, initial_centers
-from fastml.cluster._seeding import centred, dense_rows, draw_probabilities
+from fastml.cluster._seeding import centred, dense_rows, draw_probabilities, weights_of
 
 StockMiniBatchKMeans = stock.MiniBatchKMeans
 
 
-class WeightedDraws:
-    """`RandomState.choice(n, size, p=p)` for many calls: the same draws, the sums made once."""
+# Since 1.9 scikit-learn draws rows by their weights and counts them alike in the batch; before, it
+# drew them alike and counted them by their weights. The installed version decides.
+DRAWN_BY_WEIGHT = parse_version(sklearn.__version__) >= parse_version("1.9.0rc1")
 
-    def __init__(self, p: np.ndarray) -> None:
-        np.random.RandomState(0).choice(len(p), p=p)  # NumPy's own checks of p
-        self._cumulative = p.cumsum(dtype=np.float64)
-        self._cumulative /= self._cumulative[-1]
 
-    def __call__(self, random_state: np.random.RandomState, size: int) -> np.ndarray:
-        return self._cumulative.searchsorted(random_state.random_sample(size), side="right")
+class Batches:
+    """The mini-batches of a fit, with their weights, from scikit-learn's random draws."""
+
+    def __init__(self, X: Any, w: np.ndarray | None, size: int) -> None:
+        self._X, self._w, self._size = X, w, size
+        if DRAWN_BY_WEIGHT:
+            # RandomState.choice(n, size, p=p), but for its sums, which are made once.
+            p = draw_probabilities(w, X.shape[0], X.dtype)
+            np.random.RandomState(0).choice(len(p), p=p)  # NumPy's own checks of p
+            self._cumulative = p.cumsum(dtype=np.float64)
+            self._cumulative /= self._cumulative[-1]
+
+    def draw(self, random_state: np.random.RandomState) -> tuple[Any, np.ndarray | None]:
+        if DRAWN_BY_WEIGHT:
+            positions = random_state.random_sample(self._size)
+            return self._X[self._cumulative.searchsorted(positions, side="right")], None
+        rows = random_state.randint(0, self._X.shape[0], self._size)
+        return self._X[rows], None if self._w is None else self._w[rows]
+
+    def total(self) -> Any:
+        """What the mean inertia of a row is multiplied by for that of all."""
+        by_weight = DRAWN_BY_WEIGHT and self._w is not None
+        return np.sum(self._w) if by_weight else self._X.dtype.type(self._X.shape[0])
 
 
 @documented_by(StockMiniBatchKMeans)
@@ -80,7 +100,7 @@ class MiniBatchKMeans(Versioned, CallbackSupportMixin, NearestCenter, StockMiniB
         X = self._validated(X, reset=True)
         self._check_params_vs_input(X)
         random_state = check_random_state(self.random_state)
-        w = _weights(sample_weight, X)
+        w = weights_of(sample_weight, X)
         self._n_threads = n_threads()
         n = X.shape[0]
 
@@ -88,15 +108,14 @@ class MiniBatchKMeans(Versioned, CallbackSupportMixin, NearestCenter, StockMiniB
         self._begin(X.dtype)
         self._ewa_inertia = self._ewa_inertia_min = None
         self._no_improvement = 0
-        draw = WeightedDraws(draw_probabilities(w, n, X.dtype))
+        batches = Batches(X, w, self._batch_size)
         n_steps = (self.max_iter * n) // self._batch_size
         metadata = {"sample_weight": sample_weight}
-        with fit_task(self, n_steps, X=X, metadata=metadata) as task:
+        with fit_task(self, n_steps, X=X, y=y, metadata=metadata) as task:
             for i in range(n_steps):
                 with task.subtask("batch") as step:
-                    batch = X[draw(random_state, self._batch_size)]
-                    # Rows are drawn by their weights, so within the batch they count alike.
-                    moved, inertia = self._step(batch, None, centers, random_state)
+                    batch, w_batch = batches.draw(random_state)
+                    moved, inertia = self._step(batch, w_batch, centers, random_state)
                     shift = np.sum((moved - centers) ** 2) if self._tol > 0.0 else 0
                     centers = moved
                     step.attributes = lambda centers=centers: _fitted(centers)
@@ -109,8 +128,7 @@ class MiniBatchKMeans(Versioned, CallbackSupportMixin, NearestCenter, StockMiniB
         if self.compute_labels:
             self._label(X, w)
         else:
-            total = X.dtype.type(n) if w is None else np.sum(w)
-            self.inertia_ = self._ewa_inertia * total
+            self.inertia_ = self._ewa_inertia * batches.total()
         return self
 
     @accelerated
@@ -139,7 +157,7 @@ class MiniBatchKMeans(Versioned, CallbackSupportMixin, NearestCenter, StockMiniB
         X = self._validated(X, reset=not begun)
         if not hasattr(self, "_random_state"):
             self._random_state = check_random_state(self.random_state)
-        w = _weights(sample_weight, X)
+        w = weights_of(sample_weight, X)
         self._n_threads = n_threads()
         if not begun:
             self._check_params_vs_input(X)
@@ -245,12 +263,6 @@ class MiniBatchKMeans(Versioned, CallbackSupportMixin, NearestCenter, StockMiniB
     def _label(self, X: Any, w: np.ndarray | None) -> None:
         self.labels_ = self._labels(X, self.cluster_centers_)
         self.inertia_ = self._inertia(X, w, self.cluster_centers_, self.labels_)
-
-
-def _weights(sample_weight: Any, X: Any) -> np.ndarray | None:
-    if sample_weight is None:
-        return None
-    return _check_sample_weight(sample_weight, X, dtype=X.dtype)
 
 
 def _fitted(centers: np.ndarray) -> dict[str, Any]:

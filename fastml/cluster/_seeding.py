@@ -55,8 +55,9 @@ def kmeans_plusplus(
     array([3, 2])
     """
     data = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
-    if sample_weight is not None:
-        sample_weight = _check_sample_weight(sample_weight, data, dtype=data.dtype)
+    if issparse(data):
+        data = with_short_indices(data)
+    w = weights_of(sample_weight, data)
     if data.shape[0] < n_clusters:
         raise ValueError(f"n_samples={data.shape[0]} should be >= n_clusters={n_clusters}.")
     if x_squared_norms is not None:
@@ -68,7 +69,7 @@ def kmeans_plusplus(
             )
     indices = greedy_seeds(
         centred(data)[0],
-        sample_weight,
+        w,
         n_clusters,
         check_random_state(random_state),
         n_local_trials,
@@ -123,6 +124,27 @@ def draw_probabilities(w: np.ndarray | None, n: int, dtype: np.dtype) -> np.ndar
     """Probabilities for `RandomState.choice`, computed as scikit-learn computes them."""
     weight = np.ones(n, dtype) if w is None else w
     return weight / weight.sum()
+
+
+def weights_of(sample_weight: Any, X: Any) -> np.ndarray | None:
+    """Validated weights as kernels take them, or None for equal ones."""
+    if sample_weight is None:
+        return None
+    return np.require(_check_sample_weight(sample_weight, X, dtype=X.dtype), requirements="CA")
+
+
+def with_short_indices(X: Any) -> Any:
+    """The CSR matrix `X` with 32-bit indices."""
+    if X.indices.dtype == X.indptr.dtype == np.int32:
+        return X
+    largest = np.iinfo(np.int32).max
+    if X.nnz > largest or X.shape[1] > largest:
+        raise ValueError(
+            f"X has {X.nnz} stored values in {X.shape[1]} columns: more than {largest} of either "
+            "needs 64-bit indices, which fastml does not support. Use a part of the rows."
+        )
+    short = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return type(X)((X.data, *short), shape=X.shape)
 
 
 def centred(X: Any) -> tuple[native.Rows, np.ndarray]:
