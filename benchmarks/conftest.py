@@ -114,7 +114,10 @@ def entry(request: pytest.FixtureRequest, _pair: tuple[Case, str], contest: Cont
         "threads": contest.threads,
     }
     benchmark.pedantic(replay.turn, rounds=len(entry.seconds))
-    assert contest.equal(entry), f"{name} has {case.measure} {entry.quality}"
+    quality = f"{name} has {case.measure} {entry.quality:.6g}"
+    if name != "fastml" and not contest.equal(entry):
+        pytest.skip(f"{quality}, which is not equal: its time does not count")
+    assert contest.equal(entry), quality
     return entry
 
 

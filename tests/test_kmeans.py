@@ -210,6 +210,21 @@ def test_sketch_of_any_scale(scale):
     np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
+def test_sketch_with_outliers():
+    """Codes are clipped there; the distances that come out are not."""
+    X = np.random.default_rng(9).normal(size=(20_000, 20))
+    X[[7, 4001, 19_999]] *= [[1e3], [1e8], [1e160]]
+    plain = kmeans.Seeds(kmeans.Rows(X), None, False, 1)
+    sketched = kmeans.Seeds(kmeans.Rows(X), None, True, 1)
+    candidates, a, b = np.array([5, 7, 4001, 0], dtype=np.intp), np.empty(4), np.empty(4)
+    np.testing.assert_allclose(sketched.accept(19_999), plain.accept(19_999), rtol=1e-12)
+    plain.gains(candidates, a)
+    sketched.gains(candidates, b)
+    np.testing.assert_allclose(a, b, rtol=1e-12)
+    for row in (4001, 7, 3):
+        np.testing.assert_allclose(sketched.accept(row), plain.accept(row), rtol=1e-12)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_search_adds_as_cumsum_does(dtype, weighted):

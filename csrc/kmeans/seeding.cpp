@@ -22,37 +22,29 @@ std::ptrdiff_t sketch_width() noexcept {
 
 template <class T>
 Status make_sketch(const Rows<T>& X, Sketch& sketch, bool* usable, int n_threads) noexcept {
-    const Grid grid(X.n, summed_blocks);
-    Scratch<double> extents(grid.blocks * X.d);
-    if (!extents) return Status::no_memory;
-    n_threads = threads_for(static_cast<double>(X.n) * X.d, n_threads);
-    const auto measure = FML_PICK(extent_block<T>);
-    Status status = parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int) {
-        measure(X, grid.begin(b), grid.end(b), extents.get() + b * X.d);
-    });
-    if (status != Status::ok) return status;
+    // Codes range over what a few thousand rows range over, and some more. Rows beyond it lose more,
+    // which is known row by row: an outlier spoils its own code and nobody else's.
+    constexpr ptrdiff_t sampled = 4096;
+    constexpr double levels = 127, margin = 1.25;
+    FML_PICK(sample_extent<T>)(X, ceil_div(X.n, sampled), sketch.step);
     sketch.unit = 0;
-    for (ptrdiff_t p = 0; p < X.d; ++p) {
-        sketch.step[p] = 0;
-        for (ptrdiff_t b = 0; b < grid.blocks; ++b)
-            sketch.step[p] = std::fmax(sketch.step[p], extents[b * X.d + p]);
-        sketch.unit = std::fmax(sketch.unit, sketch.step[p]);
-    }
+    for (ptrdiff_t p = 0; p < X.d; ++p) sketch.unit = std::fmax(sketch.unit, sketch.step[p]);
     if (sketch.unit == 0) sketch.unit = 1;
     *usable = sketch.unit > 1e-100 && sketch.unit < 1e100;
     if (!*usable) return Status::ok;
-    constexpr double levels = 127;
     for (ptrdiff_t p = 0; p < X.d; ++p) {
-        const double step = sketch.step[p] / (sketch.unit * levels);
+        const double step = sketch.step[p] / (sketch.unit * levels) * margin;
         const bool varies = step > 1e-100;
         sketch.step[p] = varies ? step : 0;
-        sketch.per_step[p] = varies ? (1 - 1e-12) / step : 0;  // never rounds beyond `levels`
+        sketch.per_step[p] = varies ? 1 / step : 0;
     }
     sketch.slack = static_cast<double>(X.d + 16) * std::numeric_limits<float>::epsilon();
     for (ptrdiff_t i = 0; i < X.n; ++i) {
         sketch.floor[i] = -std::numeric_limits<float>::infinity();
         sketch.nearer[i] = 0;
     }
+    const Grid grid(X.n, summed_blocks);
+    n_threads = threads_for(static_cast<double>(X.n) * X.d, n_threads);
     const auto run = FML_PICK(sketch_block<T>);
     return parallel(grid.blocks, n_threads,
                     [&](ptrdiff_t b, int) { run(X, grid.begin(b), grid.end(b), sketch); });

@@ -58,11 +58,11 @@ void gains_small_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t en
     }
 }
 
-// Largest |x - shift| of every column over rows [begin, end).
+// Largest |x - shift| of every column over every stride-th row.
 template <class T>
-void extent_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, double* extent) {
+void sample_extent(const Rows<T>& X, std::ptrdiff_t stride, double* extent) {
     for (std::ptrdiff_t p = 0; p < X.d; ++p) extent[p] = 0;
-    for (std::ptrdiff_t i = begin; i < end; ++i)
+    for (std::ptrdiff_t i = 0; i < X.n; i += stride)
         for (std::ptrdiff_t p = 0; p < X.d; ++p) {
             const double x = X.data[i * X.d + p] - (X.shift ? X.shift[p] : T(0));
             const double size = x < 0 ? -x : x;
@@ -70,8 +70,8 @@ void extent_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, do
         }
 }
 
-// Codes of rows [begin, end), begin a multiple of the panel width; see Sketch. What rounding loses
-// is measured, not assumed.
+// Codes of rows [begin, end), begin a multiple of the panel width; see Sketch. What rounding and
+// the range of codes lose is measured, not assumed.
 template <class T>
 void sketch_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end,
                   const Sketch& sketch) {
@@ -88,7 +88,9 @@ void sketch_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end,
             for (int p = 0; p < n; ++p) {
                 const T from = X.shift ? x[p0 + p] - X.shift[p0 + p] : x[p0 + p];
                 const double value = from * scale, step = sketch.step[p0 + p];
-                level[p] = std::nearbyint(value * sketch.per_step[p0 + p]);
+                const double exact = value * sketch.per_step[p0 + p];
+                const double bounded = exact < 127 ? (exact > -127 ? exact : -127) : 127;
+                level[p] = std::nearbyint(bounded);
                 const double kept = level[p] * step, lost = value - kept;
                 norm += kept * kept;
                 error += lost * lost;
