@@ -31,8 +31,9 @@ struct Grid {
 // enough to balance.
 constexpr ptrdiff_t summed_blocks = 64, free_blocks = 512;
 
-// Below this many multiply-adds waking the pool costs more than it brings.
-constexpr double worth_threads = 1e5;
+// Below this many multiply-adds, some 25 microseconds, waking the pool costs more than it brings.
+// An entry that is only passed over costs as much as passed_over of them.
+constexpr double worth_threads = 1e6, passed_over = 8;
 
 inline int threads_for(double work, int n_threads) { return work < worth_threads ? 1 : n_threads; }
 

@@ -132,7 +132,7 @@ Status sum_by_label(const Rows<T>& X, const T* w, const std::int32_t* labels, pt
     // Now start[j] is where cluster j ends.
     const auto rows_of = [&](ptrdiff_t j) { return j ? start[j - 1] : 0; };
 
-    n_threads = threads_for(static_cast<double>(X.n) * X.d, n_threads);
+    n_threads = threads_for(passed_over * X.n * X.d, n_threads);
     if (X.indptr) {
         const auto sum_sparse = FML_PICK(sum_listed_sparse<T>);
         return parallel(k, n_threads, [&](ptrdiff_t j, int) {
@@ -158,7 +158,7 @@ Status inertia(const Rows<T>& X, const T* w, const T* centers, const std::int32_
     if (X.indptr) exact_norms(centers, k, X.d, norms.get());
     const auto dense = FML_PICK(inertia_block<T>);
     const auto sparse = FML_PICK(inertia_sparse_block<T>);
-    n_threads = threads_for(static_cast<double>(X.n) * X.d, n_threads);
+    n_threads = threads_for(passed_over * X.n * X.d, n_threads);
     const Status status = parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int) {
         parts[b] = X.indptr
                        ? sparse(X, w, centers, norms.get(), labels, only, grid.begin(b),
@@ -212,7 +212,7 @@ Status column_moments(const Rows<T>& X, double* mean, double* variance, int n_th
     Scratch<double> parts(grid.blocks * 2 * X.d), total(2 * X.d);
     if (!parts || !total) return Status::no_memory;
     const auto run = X.indptr ? FML_PICK(moments_sparse_block<T>) : FML_PICK(moments_block<T>);
-    n_threads = threads_for(static_cast<double>(X.n) * X.d, n_threads);
+    n_threads = threads_for(passed_over * X.n * X.d, n_threads);
     const Status status = parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int) {
         double* mine = parts.get() + b * 2 * X.d;
         std::memset(mine, 0, 2 * X.d * sizeof(double));

@@ -44,7 +44,7 @@ Status make_sketch(const Rows<T>& X, Sketch& sketch, bool* usable, int n_threads
         sketch.nearer[i] = 0;
     }
     const Grid grid(X.n, summed_blocks);
-    n_threads = threads_for(static_cast<double>(X.n) * X.d, n_threads);
+    n_threads = threads_for(passed_over * X.n * X.d, n_threads);
     const auto run = FML_PICK(sketch_block<T>);
     return parallel(grid.blocks, n_threads,
                     [&](ptrdiff_t b, int) { run(X, grid.begin(b), grid.end(b), sketch); });
@@ -165,7 +165,7 @@ template <class T>
 Status accept(const Rows<T>& X, T* closest, const Sketch* sketch, ptrdiff_t center,
               ptrdiff_t candidate, int n_threads) noexcept {
     const Grid grid(X.n, summed_blocks);
-    n_threads = threads_for(entries(X), n_threads);
+    n_threads = threads_for(passed_over * entries(X), n_threads);
     if (sketch) {
         const bool known = candidate >= 0 && candidate < max_sketched;
         const std::uint32_t bits = known ? std::uint32_t{1} << candidate : 0;
@@ -188,7 +188,7 @@ Status weighted_total(const T* p, const T* w, ptrdiff_t n, double* total, int n_
     if (!parts) return Status::no_memory;
     const auto run = FML_PICK(total_block<T>);
     const Status status =
-        parallel(grid.blocks, threads_for(static_cast<double>(n), n_threads),
+        parallel(grid.blocks, threads_for(passed_over * n, n_threads),
                  [&](ptrdiff_t b, int) { parts[b] = run(p, w, grid.begin(b), grid.end(b)); });
     if (status == Status::ok) add_parts(parts.get(), grid.blocks, 1, total);
     return status;
