@@ -1,6 +1,7 @@
 #include "kmeans/kmeans.h"
 
 // std headers come before any target region
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -32,6 +33,16 @@ ptrdiff_t spill_size(const Shape& s, ptrdiff_t d, ptrdiff_t panels) {
 // Sums of a few clusters fit in L2 beside the data: each block of rows keeps its own.
 constexpr ptrdiff_t fused_sums = 1 << 14;
 
+// How many blocks to label rows in: so many that none keeps Ctrl-C waiting, but not more sums
+// (part values a block) than 64 MB.
+ptrdiff_t blocks_for(double work, ptrdiff_t part) {
+    constexpr double largest = 1e9;  // multiply-adds a block: some 10 ms
+    const double wanted = std::fmin(work / largest, 1e9);
+    if (!part) return std::max(free_blocks, static_cast<ptrdiff_t>(wanted));
+    const ptrdiff_t most = (64 << 20) / (part * static_cast<ptrdiff_t>(sizeof(double)));
+    return std::max(summed_blocks, std::min(static_cast<ptrdiff_t>(wanted), most));
+}
+
 template <class T>
 Status assign_dense(const Rows<T>& X, const T* w, const T* centers, ptrdiff_t k,
                     std::int32_t* labels, ptrdiff_t* changed, double* sums, double* weights,
@@ -41,8 +52,8 @@ Status assign_dense(const Rows<T>& X, const T* w, const T* centers, ptrdiff_t k,
     n_threads = threads_for(work, n_threads);
     const ptrdiff_t panels = ceil_div(k, s.rows);
     const bool fused = sums && k * X.d <= fused_sums;
-    const Grid grid(X.n, fused ? summed_blocks : free_blocks);
     const ptrdiff_t part = fused ? k * (X.d + 1) : 0;
+    const Grid grid(X.n, blocks_for(work, part));
     const ptrdiff_t per_thread = aligned(s.cols * X.d + spill_size(s, X.d, panels));
     Scratch<T> packed(panels * s.rows * X.d), bias(panels * s.rows);
     Scratch<T> scratch(n_threads * per_thread);
@@ -140,7 +151,7 @@ Status sum_by_label(const Rows<T>& X, const T* w, const std::int32_t* labels, pt
         });
     }
     const auto sum_dense = FML_PICK(sum_listed<T>);
-    constexpr ptrdiff_t strip = 1024;  // columns whose sums stay in L1
+    constexpr ptrdiff_t strip = 256;  // columns of a task: short enough for Ctrl-C
     const ptrdiff_t strips = ceil_div(X.d, strip);
     return parallel(k * strips, n_threads, [&](ptrdiff_t t, int) {
         const ptrdiff_t j = t / strips, p0 = t % strips * strip;

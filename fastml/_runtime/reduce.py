@@ -1,9 +1,9 @@
 """Methods that reduce over rows, as four functions.
 
-The same four serve rows in memory, chunks of a file, mini-batches and, one day, many machines: only
-who calls `map` on what differs. A part is small, whatever the number of rows behind it; parts are
-merged in the order of their blocks, never in that of their arrival, so the result does not depend on
-who computed what, or when.
+The same four serve rows in memory, chunks of a file, mini-batches and, one day, many machines:
+only who calls `map` on what differs. A part is small, whatever the number of rows behind it; parts
+are merged in the order of their blocks, never in that of their arrival, so the result does not
+depend on who computed what, or when.
 """
 
 from collections.abc import Iterable
