@@ -117,6 +117,7 @@ def test_threading_backend_shares_one_pool(subject):
             assert_equal(result, expected)
         while threading.active_count() > 1:  # joblib's, which are about to end
             time.sleep(0.01)
+        time.sleep(0.5)  # and the system's threads under them, some time later
 
     # Ours are a pool for all, not one for each of its threads.
     assert in_child(lambda: threads_started_by(fits)) < joblib.cpu_count()
