@@ -114,58 +114,88 @@ template <class T> FML_INLINE void prefetch_row(const Rows<T>& X, std::ptrdiff_t
     for (std::ptrdiff_t b = 0; b < size; b += 64) FML_PREFETCH(row + b);
 }
 
+// Which entries of a panel are above their floors: a bit a row, for every candidate.
+struct Above {
+    unsigned bits[max_sketched][tile_vecs];
+};
+
+// Scores of the panel of rows at i, all candidates; the rows to be read are asked for.
+template <class T>
+FML_INLINE void score_panel(const Rows<T>& X, std::ptrdiff_t i, std::ptrdiff_t end,
+                            const Sketch& sketch, std::ptrdiff_t n_candidates, const float* panels,
+                            const float* bias, Above& above) {
+    using Vec = typename Simd<float>::Vec;
+    constexpr int lanes = Simd<float>::lanes, cols = tile_cols<float>;
+    float floor[cols];
+    for (std::ptrdiff_t r = 0; r < cols; ++r)
+        floor[r] = i + r < end ? sketch.floor[i + r] : std::numeric_limits<float>::infinity();
+    unsigned any[tile_vecs] = {};
+    for (std::ptrdiff_t c0 = 0; c0 < n_candidates; c0 += tile_rows) {
+        Tile<float> tile;
+        FML_UNROLL
+        for (int a = 0; a < tile_rows; ++a) {
+            FML_UNROLL
+            for (int v = 0; v < tile_vecs; ++v) tile.at[a][v] = broadcast<Vec>(bias[c0 + a]);
+        }
+        tile_multiply(panels + c0 * X.d, sketch.codes + i * X.d, X.d, tile);
+        for (int a = 0; a < tile_rows && c0 + a < n_candidates; ++a)
+            for (int v = 0; v < tile_vecs; ++v) {
+                const unsigned bits = not_below(tile.at[a][v], load<Vec>(floor + v * lanes));
+                above.bits[c0 + a][v] = bits;
+                any[v] |= bits;
+            }
+    }
+    for (int v = 0; v < tile_vecs; ++v)
+        for (; any[v]; any[v] &= any[v] - 1) {
+            const std::ptrdiff_t r = i + v * lanes + lowest_bit(any[v]);
+            if (r < end) prefetch_row(X, r);
+        }
+}
+
+// The distances themselves, by differences, where `above` says so.
+template <class T>
+FML_INLINE void take_gains(const Rows<T>& X, std::ptrdiff_t i, std::ptrdiff_t end, const T* w,
+                           const T* closest, const Sketch& sketch, const std::ptrdiff_t* candidates,
+                           std::ptrdiff_t n_candidates, const Above& above, double* gain) {
+    for (std::ptrdiff_t c = 0; c < n_candidates; ++c) {
+        const T* y = X.data + candidates[c] * X.d;
+        double sum = 0;
+        for (int v = 0; v < tile_vecs; ++v)
+            for (unsigned bits = above.bits[c][v]; bits; bits &= bits - 1) {
+                const std::ptrdiff_t r = i + v * Simd<float>::lanes + lowest_bit(bits);
+                if (r >= end) break;
+                const T sqdist = squared_distance(y, X.data + r * X.d, X.d);
+                if (!(sqdist < closest[r])) continue;
+                sketch.nearer[r] |= std::uint32_t{1} << c;
+                sum += (w ? static_cast<double>(w[r]) : 1.0) *
+                       (static_cast<double>(closest[r]) - sqdist);
+            }
+        gain[c] += sum;
+    }
+}
+
 // The sketched form of gains_small_block: scores x̂·c - |c|²/2 from codes, and only where a score
-// is above the row's floor the distance itself, by differences. panels: the candidates times step
-// as A panels, with their biases. sketch.nearer says for which candidates a row has something to
-// gain.
+// is above the row's floor the distance itself. panels: the candidates times step as A panels,
+// with their biases. sketch.nearer says for which candidates a row has something to gain.
 template <class T>
 void gains_sketched_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, const T* w,
                           const T* closest, const Sketch& sketch, const std::ptrdiff_t* candidates,
                           std::ptrdiff_t n_candidates, const float* panels, const float* bias,
                           double* gain) {
-    using Vec = typename Simd<float>::Vec;
-    constexpr int lanes = Simd<float>::lanes, cols = tile_cols<float>;
+    constexpr int cols = tile_cols<float>;
     for (std::ptrdiff_t c = 0; c < n_candidates; ++c) gain[c] = 0;
     for (std::ptrdiff_t i = begin; i < end; ++i) sketch.nearer[i] = 0;
-    for (std::ptrdiff_t i = begin; i < end; i += cols) {
-        const std::ptrdiff_t rows = end - i < cols ? end - i : cols;
-        float floor[cols];
-        for (std::ptrdiff_t r = 0; r < cols; ++r)
-            floor[r] = r < rows ? sketch.floor[i + r] : std::numeric_limits<float>::infinity();
-        for (std::ptrdiff_t c0 = 0; c0 < n_candidates; c0 += tile_rows) {
-            Tile<float> tile;
-            FML_UNROLL
-            for (int a = 0; a < tile_rows; ++a) {
-                FML_UNROLL
-                for (int v = 0; v < tile_vecs; ++v) tile.at[a][v] = broadcast<Vec>(bias[c0 + a]);
-            }
-            tile_multiply(panels + c0 * X.d, sketch.codes + i * X.d, X.d, tile);
-            unsigned above[tile_rows][tile_vecs];
-            for (int a = 0; a < tile_rows; ++a)
-                for (int v = 0; v < tile_vecs; ++v)
-                    above[a][v] = not_below(tile.at[a][v], load<Vec>(floor + v * lanes));
-            for (int v = 0; v < tile_vecs; ++v) {
-                unsigned any = 0;
-                for (int a = 0; a < tile_rows; ++a) any |= above[a][v];
-                for (; any; any &= any - 1) prefetch_row(X, i + v * lanes + lowest_bit(any));
-            }
-            for (int a = 0; a < tile_rows && c0 + a < n_candidates; ++a) {
-                const T* y = X.data + candidates[c0 + a] * X.d;
-                double sum = 0;
-                for (int v = 0; v < tile_vecs; ++v)
-                    for (unsigned bits = above[a][v]; bits; bits &= bits - 1) {
-                        const std::ptrdiff_t r = i + v * lanes + lowest_bit(bits);
-                        if (r >= end) break;
-                        const T sqdist = squared_distance(y, X.data + r * X.d, X.d);
-                        if (!(sqdist < closest[r])) continue;
-                        sketch.nearer[r] |= std::uint32_t{1} << (c0 + a);
-                        sum += (w ? static_cast<double>(w[r]) : 1.0) *
-                               (static_cast<double>(closest[r]) - sqdist);
-                    }
-                gain[c0 + a] += sum;
-            }
-        }
+    // A panel's rows are read one panel later: by then they have come from memory.
+    Above above[2];
+    int now = 0;
+    for (std::ptrdiff_t i = begin; i < end; i += cols, now = 1 - now) {
+        score_panel(X, i, end, sketch, n_candidates, panels, bias, above[now]);
+        if (i > begin)
+            take_gains(X, i - cols, end, w, closest, sketch, candidates, n_candidates,
+                       above[1 - now], gain);
     }
+    const std::ptrdiff_t last = begin + (end - begin - 1) / cols * cols;
+    take_gains(X, last, end, w, closest, sketch, candidates, n_candidates, above[1 - now], gain);
 }
 
 // Makes row `center` a center for the rows of [begin, end) with all of `bits` set in
