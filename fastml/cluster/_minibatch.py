@@ -69,8 +69,8 @@ class MiniBatchKMeans(Versioned, CallbackSupportMixin, NearestCenter, StockMiniB
     >>> kmeans = kmeans.partial_fit(X[0:6, :])
     >>> kmeans = kmeans.partial_fit(X[6:12, :])
     >>> kmeans.cluster_centers_
-    array([[3.375, 3.  ],
-           [0.75 , 0.5 ]])
+    array([[3.375, 3.   ],
+           [0.75 , 0.5  ]])
     >>> kmeans.predict([[0, 0], [4, 4]])
     array([1, 0], dtype=int32)
     """
@@ -237,8 +237,7 @@ class MiniBatchKMeans(Versioned, CallbackSupportMixin, NearestCenter, StockMiniB
         total = counts + weights
         hit = weights > 0
         moved = centers.copy()
-        scale = counts[hit, None] / total[hit, None]
-        moved[hit] = centers[hit] * scale + sums[hit] / total[hit, None]
+        moved[hit] = (centers[hit] * counts[hit, None] + sums[hit]) / total[hit, None]
         counts[hit] = total[hit]
         if reassign and self.reassignment_ratio > 0:
             self._reassign(X, moved, random_state)
