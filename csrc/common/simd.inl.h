@@ -11,7 +11,6 @@
 #define FML_UNROLL _Pragma("GCC unroll 16")
 #endif
 #define FML_PREFETCH(p) __builtin_prefetch(p, 0, 2)
-#define FML_SHUFFLE(a, b, index) __builtin_shuffle(a, b, index)
 
 template <class T> struct Simd;
 template <> struct Simd<float> {
@@ -65,6 +64,15 @@ FML_INLINE unsigned not_below(const Simd<float>::Vec& a, const Simd<float>::Vec&
 template <class T, int s> FML_INLINE void exchange(typename Simd<T>::Vec& a,
                                                    typename Simd<T>::Vec& b) {
     constexpr int lanes = Simd<T>::lanes;
+#if defined(__clang__)  // has no run-time shuffle; makes one of these moves
+    FML_UNROLL
+    for (int l = 0; l < lanes; ++l)
+        if (l & s) {
+            const T swap = a[l];
+            a[l] = b[l - s];
+            b[l - s] = swap;
+        }
+#else
     typename Simd<T>::Index low, high;
     FML_UNROLL
     for (int l = 0; l < lanes; ++l) {
@@ -72,8 +80,9 @@ template <class T, int s> FML_INLINE void exchange(typename Simd<T>::Vec& a,
         high[l] = l & s ? lanes + l : l + s;
     }
     const typename Simd<T>::Vec keep = a;
-    a = FML_SHUFFLE(keep, b, low);
-    b = FML_SHUFFLE(keep, b, high);
+    a = __builtin_shuffle(keep, b, low);
+    b = __builtin_shuffle(keep, b, high);
+#endif
 }
 
 #else
