@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn import cluster as stock
+from sklearn.base import TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import validate_params
@@ -34,8 +35,11 @@ from fastml.cluster._seeding import (
 StockKMeans = stock.KMeans
 
 
-class NearestCenter:
-    """What k-means models do once they have centers."""
+class NearestCenter(TransformerMixin):
+    """What k-means models do once they have centers.
+
+    A TransformerMixin itself, because `set_output` wraps the methods of such classes only.
+    """
 
     @accelerated
     def predict(self, X):
