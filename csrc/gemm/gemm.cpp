@@ -22,7 +22,7 @@ Status gemm(const T* A, const T* B, std::ptrdiff_t m, std::ptrdiff_t n, std::ptr
     const std::ptrdiff_t blocks = (m + block - 1) / block, panels = (n + cols - 1) / cols;
     const std::ptrdiff_t spill = d > depth ? block * cols : 0;
     const std::ptrdiff_t per_thread = (block * d + spill + 15) / 16 * 16;
-    // About 25 microseconds: less is not worth waking the pool for.
+    // Less (15 us in double at best) is not worth waking the pool for.
     if (static_cast<double>(m) * n * d < 1e6) n_threads = 1;
     Scratch<T> packed(panels * cols * d), scratch(n_threads * per_thread);
     if (!packed || !scratch) return Status::no_memory;

@@ -24,7 +24,7 @@ cdef extern from "kmeans/kmeans.h" namespace "fastml" nogil:
     Status c_sum_by_label "fastml::sum_by_label"[T](
         const CRows[T]&, const T*, const int32_t*, Py_ssize_t, double*, double*, int) noexcept
     Status c_inertia "fastml::inertia"[T](
-        const CRows[T]&, const T*, const T*, const int32_t*, Py_ssize_t, int32_t, T*, double*,
+        const CRows[T]&, const T*, const T*, const int32_t*, Py_ssize_t, T*, double*,
         int) noexcept
     Status c_distances "fastml::distances"[T](
         const CRows[T]&, const T*, Py_ssize_t, T*, int) noexcept
@@ -185,7 +185,7 @@ def inertia(
     cdef double total = 0
     cdef Status status
     with nogil:
-        status = c_inertia(r, pw, &centers[0, 0], &labels[0], centers.shape[0], -1, psqdist,
+        status = c_inertia(r, pw, &centers[0, 0], &labels[0], centers.shape[0], psqdist,
                            &total, n_threads)
     check(status)
     return total

@@ -31,7 +31,7 @@ struct Grid {
 // enough to balance.
 constexpr ptrdiff_t summed_blocks = 64, free_blocks = 512;
 
-// Below this many multiply-adds, some 25 microseconds, waking the pool costs more than it brings.
+// Below this many multiply-adds (15 us in double at best) waking the pool costs about what it brings.
 // An entry that is only passed over costs as much as passed_over of them.
 constexpr double worth_threads = 1e6, passed_over = 8;
 

@@ -126,10 +126,9 @@ void sum_listed(const Rows<T>& X, const T* w, const std::int32_t* rows, std::ptr
 // By differences, in double: this is the number that users compare.
 template <class T>
 double inertia_block(const Rows<T>& X, const T* w, const T* centers, const std::int32_t* labels,
-                     std::int32_t only, std::ptrdiff_t begin, std::ptrdiff_t end, T* sqdist) {
+                     std::ptrdiff_t begin, std::ptrdiff_t end, T* sqdist) {
     double total = 0;
     for (std::ptrdiff_t i = begin; i < end; ++i) {
-        if (only >= 0 && labels[i] != only) continue;
         const T *x = X.data + i * X.d, *c = centers + labels[i] * X.d;
         double sum = 0;
         if (X.shift) {

@@ -162,7 +162,7 @@ Status sum_by_label(const Rows<T>& X, const T* w, const std::int32_t* labels, pt
 
 template <class T>
 Status inertia(const Rows<T>& X, const T* w, const T* centers, const std::int32_t* labels,
-               ptrdiff_t k, std::int32_t only, T* sqdist, double* inertia, int n_threads) noexcept {
+               ptrdiff_t k, T* sqdist, double* inertia, int n_threads) noexcept {
     const Grid grid(X.n, summed_blocks);
     Scratch<double> norms(X.indptr ? k : 0), parts(grid.blocks);
     if (!norms || !parts) return Status::no_memory;
@@ -171,10 +171,9 @@ Status inertia(const Rows<T>& X, const T* w, const T* centers, const std::int32_
     const auto sparse = FML_PICK(inertia_sparse_block<T>);
     n_threads = threads_for(passed_over * X.n * X.d, n_threads);
     const Status status = parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int) {
-        parts[b] = X.indptr
-                       ? sparse(X, w, centers, norms.get(), labels, only, grid.begin(b),
-                                grid.end(b), sqdist)
-                       : dense(X, w, centers, labels, only, grid.begin(b), grid.end(b), sqdist);
+        parts[b] = X.indptr ? sparse(X, w, centers, norms.get(), labels, grid.begin(b), grid.end(b),
+                                     sqdist)
+                            : dense(X, w, centers, labels, grid.begin(b), grid.end(b), sqdist);
     });
     if (status == Status::ok) add_parts(parts.get(), grid.blocks, 1, inertia);
     return status;
@@ -246,7 +245,7 @@ Status column_moments(const Rows<T>& X, double* mean, double* variance, int n_th
     template Status sum_by_label(const Rows<T>&, const T*, const std::int32_t*, ptrdiff_t,      \
                                  double*, double*, int) noexcept;                               \
     template Status inertia(const Rows<T>&, const T*, const T*, const std::int32_t*, ptrdiff_t, \
-                            std::int32_t, T*, double*, int) noexcept;                           \
+                            T*, double*, int) noexcept;                                         \
     template Status distances(const Rows<T>&, const T*, ptrdiff_t, T*, int) noexcept;           \
     template Status column_moments(const Rows<T>&, double*, double*, int) noexcept;
 FML_INSTANTIATE(float)

@@ -28,11 +28,10 @@ Status sum_by_label(const Rows<T>& X, const T* w, const std::int32_t* labels, st
                     double* sums, double* weights, int n_threads) noexcept;
 
 // sqdist[i] = squared distance of row i to centers[labels[i]], by differences; null to skip.
-// *inertia = their weighted sum over the rows whose label is `only` (-1: over all).
+// *inertia = their weighted sum.
 template <class T>
 Status inertia(const Rows<T>& X, const T* w, const T* centers, const std::int32_t* labels,
-               std::ptrdiff_t k, std::int32_t only, T* sqdist, double* inertia,
-               int n_threads) noexcept;
+               std::ptrdiff_t k, T* sqdist, double* inertia, int n_threads) noexcept;
 
 // out (n, k) = Euclidean distances of rows to centers.
 template <class T>

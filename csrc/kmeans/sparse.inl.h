@@ -82,11 +82,10 @@ FML_INLINE double sparse_sqdist(const Rows<T>& X, std::ptrdiff_t i, const T* c, 
 
 template <class T>
 double inertia_sparse_block(const Rows<T>& X, const T* w, const T* centers, const double* norms,
-                            const std::int32_t* labels, std::int32_t only, std::ptrdiff_t begin,
-                            std::ptrdiff_t end, T* sqdist) {
+                            const std::int32_t* labels, std::ptrdiff_t begin, std::ptrdiff_t end,
+                            T* sqdist) {
     double total = 0;
     for (std::ptrdiff_t i = begin; i < end; ++i) {
-        if (only >= 0 && labels[i] != only) continue;
         const double sum = sparse_sqdist(X, i, centers + labels[i] * X.d, norms[labels[i]]);
         if (sqdist) sqdist[i] = static_cast<T>(sum);
         total += w ? w[i] * sum : sum;

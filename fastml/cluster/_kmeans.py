@@ -41,18 +41,21 @@ class NearestCenter(TransformerMixin):
     A TransformerMixin itself, because `set_output` wraps the methods of such classes only.
     """
 
+    @documented_by(StockKMeans.predict)
     @accelerated
     def predict(self, X):
         """Predict the closest cluster of each row of `X`; ties go to the lower index."""
         check_is_fitted(self)
         return self._labels(*self._rows_and_centers(X))
 
+    @documented_by(StockKMeans.transform)
     @accelerated
     def transform(self, X):
         """Distances from each row of `X` to each center, shape (n_samples, n_clusters)."""
         check_is_fitted(self)
         return self._transform(X)
 
+    @documented_by(StockKMeans.score)
     @accelerated
     def score(self, X, y=None, sample_weight=None):
         """Minus the (weighted) sum of squared distances of `X` to the nearest centers."""
@@ -154,28 +157,11 @@ class KMeans(Versioned, CallbackSupportMixin, NearestCenter, StockKMeans):
            [ 1.,  2.]])
     """
 
+    @documented_by(StockKMeans.fit)
     @accelerated
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None, sample_weight=None):
-        """Compute the clustering of the rows of `X`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The rows. Anything but C-contiguous float32, float64 or CSR is copied.
-
-        y : Ignored
-            Not used, present here for API consistency by convention.
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            The weights of the rows; None means equal weight. Not used by a callable or array
-            `init`.
-
-        Returns
-        -------
-        self : object
-            Fitted estimator.
-        """
+        """Compute the clustering of the rows of `X`."""
         X = validate_data(
             self,
             X,

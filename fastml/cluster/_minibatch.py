@@ -75,28 +75,11 @@ class MiniBatchKMeans(Versioned, CallbackSupportMixin, NearestCenter, StockMiniB
     array([1, 0], dtype=int32)
     """
 
+    @documented_by(StockMiniBatchKMeans.fit)
     @accelerated
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None, sample_weight=None):
-        """Compute the clustering of the rows of `X` from mini-batches of them.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The rows. Anything but C-contiguous float32, float64 or CSR is copied.
-
-        y : Ignored
-            Not used, present here for API consistency by convention.
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            The weights of the rows; None means equal weight. Not used by a callable or array
-            `init`.
-
-        Returns
-        -------
-        self : object
-            Fitted estimator.
-        """
+        """Compute the clustering of the rows of `X` from mini-batches of them."""
         X = self._validated(X, reset=True)
         self._check_params_vs_input(X)
         random_state = check_random_state(self.random_state)
@@ -131,28 +114,11 @@ class MiniBatchKMeans(Versioned, CallbackSupportMixin, NearestCenter, StockMiniB
             self.inertia_ = self._ewa_inertia * batches.total()
         return self
 
+    @documented_by(StockMiniBatchKMeans.partial_fit)
     @accelerated
     @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X, y=None, sample_weight=None):
-        """Update the clustering with one mini-batch.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The rows of the batch.
-
-        y : Ignored
-            Not used, present here for API consistency by convention.
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            The weights of the rows; None means equal weight. Not used by a callable or array
-            `init`.
-
-        Returns
-        -------
-        self : object
-            Updated estimator.
-        """
+        """Update the clustering with one mini-batch."""
         begun = hasattr(self, "cluster_centers_")
         X = self._validated(X, reset=not begun)
         if not hasattr(self, "_random_state"):
