@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from fastml._native.rows import Rows
 from scipy import sparse
 
 from fastml._native import kmeans
@@ -18,10 +19,10 @@ def rows_of(n, d, dtype, kind="dense", offset=0.0, seed=0):
     if kind == "csr":
         X[rng.random(X.shape) < 0.6] = 0
         X = X.astype(dtype)
-        return kmeans.Rows(sparse.csr_matrix(X)), X.astype(np.float64)
+        return Rows(sparse.csr_matrix(X)), X.astype(np.float64)
     X = (X + offset).astype(dtype)
     shift = X.mean(axis=0)
-    return kmeans.Rows(X, shift), (X - shift).astype(np.float64)
+    return Rows(X, shift), (X - shift).astype(np.float64)
 
 
 def close(dtype):
@@ -73,7 +74,7 @@ def test_ties_go_to_the_lower_index(dtype):
     X = np.zeros((50, 3), dtype)
     centers = np.ones((70, 3), dtype)
     labels = np.full(50, -1, np.int32)
-    kmeans.assign(kmeans.Rows(X), centers, None, labels, None, None, 1)
+    kmeans.assign(Rows(X), centers, None, labels, None, None, 1)
     assert (labels == 0).all()
 
 
@@ -201,8 +202,8 @@ def test_sketch_of_any_scale(scale):
     X[:, 3] = 0.5  # constant
     X[:, 4] *= 1e-9
     with np.errstate(all="ignore"):
-        plain = kmeans.Seeds(kmeans.Rows(X * scale), None, False, 1)
-        sketched = kmeans.Seeds(kmeans.Rows(X * scale), None, True, 1)
+        plain = kmeans.Seeds(Rows(X * scale), None, False, 1)
+        sketched = kmeans.Seeds(Rows(X * scale), None, True, 1)
     candidates, a, b = np.arange(8, dtype=np.intp), np.empty(8), np.empty(8)
     np.testing.assert_allclose(sketched.accept(11), plain.accept(11), rtol=1e-12)
     plain.gains(candidates, a)
@@ -214,8 +215,8 @@ def test_sketch_with_outliers():
     """Codes are clipped there; the distances that come out are not."""
     X = np.random.default_rng(9).normal(size=(20_000, 20))
     X[[7, 4001, 19_999]] *= [[1e3], [1e8], [1e160]]
-    plain = kmeans.Seeds(kmeans.Rows(X), None, False, 1)
-    sketched = kmeans.Seeds(kmeans.Rows(X), None, True, 1)
+    plain = kmeans.Seeds(Rows(X), None, False, 1)
+    sketched = kmeans.Seeds(Rows(X), None, True, 1)
     candidates, a, b = np.array([5, 7, 4001, 0], dtype=np.intp), np.empty(4), np.empty(4)
     np.testing.assert_allclose(sketched.accept(19_999), plain.accept(19_999), rtol=1e-12)
     plain.gains(candidates, a)
@@ -231,7 +232,7 @@ def test_search_adds_as_cumsum_does(dtype, weighted):
     rng = np.random.default_rng(7)
     X = rng.normal(size=(20_000, 2)).astype(dtype)
     w = rng.random(20_000).astype(dtype) if weighted else None
-    seeds = kmeans.Seeds(kmeans.Rows(X), w, False, 1)
+    seeds = kmeans.Seeds(Rows(X), w, False, 1)
     total = seeds.accept(5)
     closest = np.zeros(len(X), dtype)
     for p in range(2):  # in the kernel's order of operations
@@ -268,12 +269,12 @@ def test_same_bits_for_any_number_of_threads(dtype, kind):
 def test_unaligned_rows_are_copied():
     X = np.frombuffer(b"x" + np.ones((50, 3)).tobytes(), dtype=np.float64, offset=1).reshape(50, 3)
     assert not X.flags.aligned
-    rows = kmeans.Rows(X)
+    rows = Rows(X)
     assert rows.X.flags.aligned
     np.testing.assert_array_equal(rows.X, X)
 
 
 def test_dtypes_must_agree():
-    rows = kmeans.Rows(np.zeros((4, 2), np.float32))
+    rows = Rows(np.zeros((4, 2), np.float32))
     with pytest.raises(TypeError, match="dtype"):
         kmeans.assign(rows, np.zeros((1, 2)), None, np.zeros(4, np.int32), None, None, 1)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from fastml._native.kmeans import Rows
+from fastml._native.rows import Rows
 from scipy import sparse
 
 from fastml._runtime.reduce import reduce_blocks

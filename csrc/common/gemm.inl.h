@@ -1,5 +1,6 @@
 // Tile GEMM for use inside parallel regions: S = A·Bᵀ for row sets A (m, d) and B (n, d), tile by
 // tile, each tile handed to an epilogue while it is still in registers. One thread, no allocation.
+// With another Op than Product, sums of something else over the coordinates (distances, usually).
 //
 // Both operands are packed in d-major panels, rows padded with zeros: A in panels of tile_rows,
 // whose entries are broadcast, B in panels of tile_cols = 3 vectors, whose entries are lanes.
@@ -24,8 +25,6 @@ template <class T> void tile_shape(std::ptrdiff_t* rows, std::ptrdiff_t* cols,
     *cols = tile_cols<T>;
     *depth = tile_depth<T>;
 }
-
-constexpr std::ptrdiff_t ceil_div(std::ptrdiff_t a, std::ptrdiff_t b) { return (a + b - 1) / b; }
 
 // Square blocks of `lanes` rows and columns go through registers; what is left over goes one by one.
 template <class T, int width>
@@ -73,8 +72,37 @@ void pack_panel(const T* X, std::ptrdiff_t ld, std::ptrdiff_t rows, std::ptrdiff
         pack_corner<T, width>(X, ld, rows, p, p + strip < d ? p + strip : d, shift, out);
 }
 
+// What a tile gathers over the coordinates of a pair. Padding (zeros) adds nothing but to rows that
+// are padding themselves.
+struct Product {
+    template <class V, class T> static FML_INLINE V step(const V& sum, const V& b, T a) {
+        return sum + b * a;
+    }
+};
+struct AbsDiff {
+    template <class V, class T> static FML_INLINE V step(const V& sum, const V& b, T a) {
+        return sum + absolute<T>(b - a);
+    }
+};
+struct SquaredDiff {
+    template <class V, class T> static FML_INLINE V step(const V& sum, const V& b, T a) {
+        const V t = b - a;
+        return sum + t * t;
+    }
+};
+struct MaxDiff {
+    template <class V, class T> static FML_INLINE V step(const V& sum, const V& b, T a) {
+        return maximum<T>(sum, absolute<T>(b - a));
+    }
+};
+struct Minimum {
+    template <class V, class T> static FML_INLINE V step(const V& sum, const V& b, T a) {
+        return sum + minimum<T>(b, broadcast<V>(a));
+    }
+};
+
 // b: T, or small integers that are widened on the way into registers.
-template <class T, class B>
+template <class Op, class T, class B>
 FML_INLINE void tile_multiply(const T* a, const B* b, std::ptrdiff_t depth, Tile<T>& tile) {
     using Vec = typename Simd<T>::Vec;
     Tile<T> sum = tile;
@@ -85,7 +113,7 @@ FML_INLINE void tile_multiply(const T* a, const B* b, std::ptrdiff_t depth, Tile
         FML_UNROLL
         for (int i = 0; i < tile_rows; ++i) {
             FML_UNROLL
-            for (int v = 0; v < tile_vecs; ++v) sum.at[i][v] += bp[v] * a[i];
+            for (int v = 0; v < tile_vecs; ++v) sum.at[i][v] = Op::step(sum.at[i][v], bp[v], a[i]);
         }
         a += tile_rows;
         b += tile_cols<T>;
@@ -97,14 +125,14 @@ FML_INLINE void tile_multiply(const T* a, const B* b, std::ptrdiff_t depth, Tile
 // starting value (a bias, usually), `epilogue.end(i0, tile)` consumes the finished one; i0 is the
 // first A row. `spill` holds m_panels tiles, tile_rows x tile_cols values each, and is used only
 // when d > tile_depth.
-template <class T, class Epilogue>
+template <class Op = Product, class T, class Epilogue>
 FML_INLINE void multiply_panel(const T* A, std::ptrdiff_t m_panels, const T* B, std::ptrdiff_t d,
                                T* spill, Epilogue& epilogue) {
     if (d <= tile_depth<T>) {
         for (std::ptrdiff_t i = 0; i < m_panels; ++i) {
             Tile<T> tile;
             epilogue.begin(i * tile_rows, tile);
-            tile_multiply(A + i * tile_rows * d, B, d, tile);
+            tile_multiply<Op>(A + i * tile_rows * d, B, d, tile);
             epilogue.end(i * tile_rows, tile);
         }
         return;
@@ -118,7 +146,7 @@ FML_INLINE void multiply_panel(const T* A, std::ptrdiff_t m_panels, const T* B, 
                 epilogue.begin(i * tile_rows, tile);
             else
                 std::memcpy(&tile, kept, sizeof tile);
-            tile_multiply(A + (i * d + p) * tile_rows, B + p * tile_cols<T>, depth, tile);
+            tile_multiply<Op>(A + (i * d + p) * tile_rows, B + p * tile_cols<T>, depth, tile);
             if (p + depth == d)
                 epilogue.end(i * tile_rows, tile);
             else

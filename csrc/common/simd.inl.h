@@ -31,6 +31,33 @@ template <class V, class M> FML_INLINE V select(const M& mask, const V& yes, con
     return mask ? yes : no;
 }
 
+template <class T>
+FML_INLINE typename Simd<T>::Vec absolute(const typename Simd<T>::Vec& v) {
+    typedef typename Simd<T>::Index Index;
+    constexpr auto magnitude = std::numeric_limits<typename Simd<T>::Int>::max();
+    return (typename Simd<T>::Vec)((Index)v & magnitude);
+}
+
+// Bit l tells that a is below b in lane l.
+template <class T>
+FML_INLINE unsigned below(const typename Simd<T>::Vec& a, const typename Simd<T>::Vec& b) {
+#if FML_X86_REGIONS && FML_VECTOR_BYTES == 64
+    if constexpr (sizeof(T) == 4)
+        return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LT_OQ);
+    else
+        return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_LT_OQ);
+#elif FML_X86_REGIONS && FML_VECTOR_BYTES == 32
+    if constexpr (sizeof(T) == 4)
+        return static_cast<unsigned>(_mm256_movemask_ps((__m256)(a < b)));
+    else
+        return static_cast<unsigned>(_mm256_movemask_pd((__m256d)(a < b)));
+#else
+    unsigned bits = 0;
+    for (int l = 0; l < Simd<T>::lanes; ++l) bits |= unsigned{a[l] < b[l]} << l;
+    return bits;
+#endif
+}
+
 // `lanes` bytes as floats. GCC takes a generic conversion apart into scalars, at a tenth of the
 // speed of the two instructions that x86 has for it.
 FML_INLINE Simd<float>::Vec widen(const std::int8_t* p) {
@@ -149,6 +176,15 @@ template <> struct Simd<double> {
     typedef std::int64_t Int;
     static constexpr int lanes = Vec::size;
 };
+template <class T> inline Lanes<T> absolute(Lanes<T> v) {
+    for (int l = 0; l < Lanes<T>::size; ++l) v[l] = v[l] < 0 ? -v[l] : v[l];
+    return v;
+}
+template <class T> inline unsigned below(const Lanes<T>& a, const Lanes<T>& b) {
+    unsigned bits = 0;
+    for (int l = 0; l < Lanes<T>::size; ++l) bits |= unsigned{a[l] < b[l]} << l;
+    return bits;
+}
 inline Simd<float>::Vec widen(const std::int8_t* p) {
     Simd<float>::Vec v;
     for (int l = 0; l < Simd<float>::lanes; ++l) v[l] = p[l];
@@ -169,6 +205,18 @@ template <class T, int s> inline void exchange(typename Simd<T>::Vec& a, typenam
 }
 
 #endif
+
+// As x86 has them: the second operand, if either is NaN.
+template <class T>
+FML_INLINE typename Simd<T>::Vec maximum(const typename Simd<T>::Vec& a,
+                                         const typename Simd<T>::Vec& b) {
+    return select(b < a, a, b);
+}
+template <class T>
+FML_INLINE typename Simd<T>::Vec minimum(const typename Simd<T>::Vec& a,
+                                         const typename Simd<T>::Vec& b) {
+    return select(a < b, a, b);
+}
 
 // Loads and stores go through memcpy: any alignment, no aliasing trouble, one instruction.
 template <class V, class T> FML_INLINE V load(const T* p) {

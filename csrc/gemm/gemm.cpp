@@ -3,28 +3,28 @@
 // std headers come before any target region
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
+#include "common/blocks.h"
 #include "common/isa.h"
 #include "common/scratch.h"
 
 #define FML_KERNEL "gemm/gemm.inl.h"
 #include "common/foreach_isa.h"
+#include "common/tiling.h"
 
 namespace fastml {
 
 template <class T>
 Status gemm(const T* A, const T* B, std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t d, T* out,
             int n_threads) noexcept {
-    std::ptrdiff_t rows, cols, depth;
-    FML_PICK(tile_shape<T>)(&rows, &cols, &depth);
-    const std::ptrdiff_t block = 96;  // rows of A that stay in L2 beside a panel of B
-    const std::ptrdiff_t blocks = (m + block - 1) / block, panels = (n + cols - 1) / cols;
-    const std::ptrdiff_t spill = d > depth ? block * cols : 0;
-    const std::ptrdiff_t per_thread = (block * d + spill + 15) / 16 * 16;
-    // Less (15 us in double at best) is not worth waking the pool for.
-    if (static_cast<double>(m) * n * d < 1e6) n_threads = 1;
-    Scratch<T> packed(panels * cols * d), scratch(n_threads * per_thread);
+    const TileShape s = chosen_shape<T>();
+    const std::ptrdiff_t block = 2 * block_unit;  // rows of A that stay in L2 beside a panel of B
+    const std::ptrdiff_t blocks = ceil_div(m, block), panels = ceil_div(n, s.cols);
+    const std::ptrdiff_t per_thread = aligned(block * d + spill_size(s, d, block / s.rows));
+    n_threads = threads_for(static_cast<double>(m) * n * d, n_threads);
+    Scratch<T> packed(panels * s.cols * d), scratch(n_threads * per_thread);
     if (!packed || !scratch) return Status::no_memory;
     const auto pack = FML_PICK(pack_b<T>);
     const auto run = FML_PICK(gemm_block<T>);

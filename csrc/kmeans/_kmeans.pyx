@@ -5,19 +5,11 @@ from libc.stdint cimport int32_t, uint32_t
 from libcpp cimport bool as bool_t
 
 import numpy as np
-from scipy.sparse import issparse
 
+from fastml._native.rows cimport CRows, Rows, of, pointer
 from fastml._native.runtime cimport Status, bind_pool, check, the_pool
 
 cdef extern from "kmeans/kmeans.h" namespace "fastml" nogil:
-    cdef cppclass CRows "fastml::Rows"[T]:
-        const T* data
-        const int32_t* indices
-        const int32_t* indptr
-        Py_ssize_t n
-        Py_ssize_t d
-        const T* shift
-
     Status c_assign "fastml::assign"[T](
         const CRows[T]&, const T*, const T*, Py_ssize_t, int32_t*, Py_ssize_t*, double*, double*,
         int) noexcept
@@ -56,64 +48,6 @@ cdef extern from "kmeans/seeding.h" namespace "fastml" nogil:
         const T*, const T*, Py_ssize_t, const double*, Py_ssize_t, Py_ssize_t*) noexcept
 
 bind_pool(the_pool())
-
-
-cdef class Rows:
-    """The rows of `X`, a C-contiguous array or a CSR matrix with 32-bit indices, less `shift`.
-
-    Borrows their memory. `shift`, dense only, is one row of the dtype of X, or None.
-    """
-    cdef readonly object X, shift
-    cdef readonly Py_ssize_t n, d
-    cdef CRows[float] single
-    cdef CRows[double] double_
-
-    def __init__(self, X, shift=None):
-        if not issparse(X) and not X.flags.aligned:
-            X = X.copy()
-        self.X, self.shift = X, shift
-        self.n, self.d = X.shape
-        if X.dtype == np.float32:
-            borrow[float](X, shift, &self.single, NULL)
-        else:
-            borrow[double](X, shift, &self.double_, NULL)
-
-    @property
-    def dtype(self):
-        return self.X.dtype
-
-
-cdef int borrow(X, shift, CRows[floating]* rows, const floating* kind) except -1:
-    cdef const floating[::1] data, offset
-    cdef const int32_t[::1] indices, indptr
-    rows.n, rows.d = X.shape
-    if issparse(X):
-        data, indices, indptr = X.data, X.indices, X.indptr
-        rows.indices = &indices[0] if indices.shape[0] else NULL
-        rows.indptr = &indptr[0]
-    else:
-        data = X.reshape(-1)
-    rows.data = pointer(data)
-    if shift is not None:
-        offset = shift
-        rows.shift = &offset[0]
-    return 0
-
-
-# `rows` as the driver for this dtype takes them.
-# `kind` only carries the dtype, here and below.
-cdef CRows[floating] of(Rows rows, const floating* kind) except *:
-    if floating is float:
-        if rows.X.dtype == np.float32:
-            return rows.single
-    else:
-        if rows.X.dtype == np.float64:
-            return rows.double_
-    raise TypeError("rows and centers differ in dtype")
-
-
-cdef const floating* pointer(const floating[::1] array) noexcept:
-    return &array[0] if array is not None and array.shape[0] else NULL
 
 
 def assign(

@@ -1,24 +1,5 @@
 // K-means on dense rows: the blocks, each for one thread and one range of rows.
-#include "common/gemm.inl.h"
-
-template <class T> FML_INLINE T squared_norm(const T* x, const T* shift, std::ptrdiff_t d) {
-    T sum = 0;
-    if (shift) {
-#pragma omp simd reduction(+ : sum)
-        for (std::ptrdiff_t p = 0; p < d; ++p) sum += (x[p] - shift[p]) * (x[p] - shift[p]);
-    } else {
-#pragma omp simd reduction(+ : sum)
-        for (std::ptrdiff_t p = 0; p < d; ++p) sum += x[p] * x[p];
-    }
-    return sum;
-}
-
-template <class T> FML_INLINE T squared_distance(const T* x, const T* y, std::ptrdiff_t d) {
-    T sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (std::ptrdiff_t p = 0; p < d; ++p) sum += (x[p] - y[p]) * (x[p] - y[p]);
-    return sum;
-}
+#include "common/sqdist.inl.h"
 
 // A panel i of the centers and its starting scores: -|c|²/2, and -inf for the padding.
 template <class T>
@@ -150,63 +131,9 @@ double inertia_block(const Rows<T>& X, const T* w, const T* centers, const std::
     return total;
 }
 
-// |a|² + |b|² - 2a·b loses what the norms and the distance have in common. Below this share of the
-// norms a distance is taken again, by differences: a few entries in a thousand, usually.
-template <class T> constexpr T cancels = T(0.05);
-
-template <class T> FML_INLINE bool any(const typename Simd<T>::Vec& flags) {
-    T sum = 0;
-    for (int l = 0; l < Simd<T>::lanes; ++l) sum += flags[l];
-    return sum > 0;
-}
-
-// Turns a tile of dot products into squared distances, never negative. A rows i < n_a have norms
-// norms_a[i], B rows norms_b (tile_cols of them, padded). exact(i, j) is one pair by differences.
-template <class T, class Exact>
-FML_INLINE void to_sqdist(Tile<T>& tile, const T* norms_a, std::ptrdiff_t n_a, const T* norms_b,
-                          std::ptrdiff_t n_b, const Exact& exact) {
-    using Vec = typename Simd<T>::Vec;
-    constexpr int lanes = Simd<T>::lanes;
-    Vec lost = broadcast<Vec>(T(0));
-    FML_UNROLL
-    for (int v = 0; v < tile_vecs; ++v) {
-        const Vec norm_b = load<Vec>(norms_b + v * lanes);
-        FML_UNROLL
-        for (int i = 0; i < tile_rows; ++i) {
-            const Vec norms = norm_b + norms_a[i];
-            Vec& entry = tile.at[i][v];
-            entry = norms - entry * T(2);
-            lost = select(entry >= norms * cancels<T>, lost, broadcast<Vec>(T(1)));
-        }
-    }
-    if (!any<T>(lost)) return;
-    for (std::ptrdiff_t i = 0; i < n_a; ++i)
-        for (std::ptrdiff_t j = 0; j < n_b; ++j) {
-            T entry = tile.at[i][j / lanes][j % lanes];
-            if (!(entry >= (norms_a[i] + norms_b[j]) * cancels<T>))
-                tile.at[i][j / lanes][j % lanes] = exact(i, j);
-        }
-}
-
-// Squared distance between a row of X and a (shifted) center.
-template <class T> struct RowToCenter {
-    const T *rows, *shift, *centers;
-    std::ptrdiff_t d;
-    T operator()(std::ptrdiff_t i, std::ptrdiff_t j) const {
-        const T *x = rows + i * d, *c = centers + j * d;
-        if (!shift) return squared_distance(x, c, d);
-        T sum = 0;
-        for (std::ptrdiff_t p = 0; p < d; ++p) {
-            const T t = x[p] - shift[p] - c[p];
-            sum += t * t;
-        }
-        return sum;
-    }
-};
-
 // Tiles of row blocks (A) against center panels (B), written out as distances.
 template <class T> struct WriteDistances {
-    RowToCenter<T> exact;
+    RowPair<T> exact;
     const T *norms_a, *norms_b;
     std::ptrdiff_t n_rows, n_cols, k;
     T* out;  // entry (0, 0) of this block
@@ -215,7 +142,7 @@ template <class T> struct WriteDistances {
     FML_INLINE void end(std::ptrdiff_t i0, Tile<T>& tile) const {
         constexpr int lanes = Simd<T>::lanes;
         const std::ptrdiff_t rows = n_rows - i0 < tile_rows ? n_rows - i0 : tile_rows;
-        RowToCenter<T> pair = exact;
+        RowPair<T> pair = exact;
         pair.rows += i0 * pair.d;
         to_sqdist(tile, norms_a + i0, rows, norms_b, n_cols, pair);
         for (std::ptrdiff_t i = 0; i < rows; ++i) {
@@ -255,16 +182,6 @@ void distances_dense_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_
                                 out + begin * k + j};
         multiply_panel(a, n_panels, centers_b + j * X.d, X.d, spill, write);
     }
-}
-
-template <class T>
-void pack_cols_panel(const T* rows, std::ptrdiff_t n, std::ptrdiff_t d, std::ptrdiff_t j, T* panels,
-                     T* norms) {
-    const std::ptrdiff_t first = j * tile_cols<T>;
-    const std::ptrdiff_t here = n - first < tile_cols<T> ? n - first : tile_cols<T>;
-    pack_panel<T, tile_cols<T>>(rows + first * d, d, here, d, nullptr, panels + first * d);
-    for (std::ptrdiff_t r = 0; r < tile_cols<T>; ++r)
-        norms[first + r] = r < here ? squared_norm<T>(rows + (first + r) * d, nullptr, d) : T(0);
 }
 
 // Sums of x - pivot and its squares over rows [begin, end), d each.

@@ -7,28 +7,17 @@
 #include <limits>
 #include <type_traits>
 
+#include "common/blocks.h"
+#include "common/columns.h"
 #include "common/isa.h"
 #include "common/scratch.h"
-#include "kmeans/blocks.h"
 
 #define FML_KERNEL "kmeans/kmeans.inl.h"
 #include "common/foreach_isa.h"
+#include "common/tiling.h"
 
 namespace fastml {
 namespace {
-
-struct Shape {
-    ptrdiff_t rows, cols, depth;
-};
-template <class T> Shape shape() {
-    Shape s;
-    FML_PICK(tile_shape<T>)(&s.rows, &s.cols, &s.depth);
-    return s;
-}
-// Values that multiply_panel spills: a tile for every panel, when rows are long.
-ptrdiff_t spill_size(const Shape& s, ptrdiff_t d, ptrdiff_t panels) {
-    return d > s.depth ? panels * s.rows * s.cols : 0;
-}
 
 // Sums of a few clusters fit in L2 beside the data: each block of rows keeps its own.
 constexpr ptrdiff_t fused_sums = 1 << 14;
@@ -47,7 +36,7 @@ template <class T>
 Status assign_dense(const Rows<T>& X, const T* w, const T* centers, ptrdiff_t k,
                     std::int32_t* labels, ptrdiff_t* changed, double* sums, double* weights,
                     int n_threads) noexcept {
-    const Shape s = shape<T>();
+    const TileShape s = chosen_shape<T>();
     const double work = static_cast<double>(X.n) * k * X.d;
     n_threads = threads_for(work, n_threads);
     const ptrdiff_t panels = ceil_div(k, s.rows);
@@ -195,7 +184,7 @@ Status distances(const Rows<T>& X, const T* centers, ptrdiff_t k, T* out, int n_
                 columns.stride, out, row.get() + worker * columns.stride);
         });
     }
-    const Shape s = shape<T>();
+    const TileShape s = chosen_shape<T>();
     const ptrdiff_t panels = ceil_div(k, s.cols);
     const ptrdiff_t rows = 2 * block_unit;  // A panels of so many rows stay in L2
     const ptrdiff_t a_panels = ceil_div(rows, s.rows);

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "common/pool.h"
-#include "kmeans/rows.h"
+#include "common/rows.h"
 
 // K-means on the rows of X, dense or CSR. Valid input means: at least one row, one column and one
 // center; finite values. Every distance is

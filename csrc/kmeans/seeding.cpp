@@ -6,8 +6,9 @@
 #include <limits>
 #include <type_traits>
 
+#include "common/blocks.h"
+#include "common/columns.h"
 #include "common/isa.h"
-#include "kmeans/blocks.h"
 
 #define FML_KERNEL "kmeans/seeding.inl.h"
 #include "common/foreach_isa.h"

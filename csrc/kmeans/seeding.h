@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "common/pool.h"
-#include "kmeans/rows.h"
+#include "common/rows.h"
 
 // Greedy k-means++ (Arthur and Vassilvitskii, 2007): what candidates for the next center would
 // take off the potential, the weighted sum of squared distances to the nearest center so far.

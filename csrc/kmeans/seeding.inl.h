@@ -137,7 +137,7 @@ FML_INLINE void score_panel(const Rows<T>& X, std::ptrdiff_t i, std::ptrdiff_t e
             FML_UNROLL
             for (int v = 0; v < tile_vecs; ++v) tile.at[a][v] = broadcast<Vec>(bias[c0 + a]);
         }
-        tile_multiply(panels + c0 * X.d, sketch.codes + i * X.d, X.d, tile);
+        tile_multiply<Product>(panels + c0 * X.d, sketch.codes + i * X.d, X.d, tile);
         for (int a = 0; a < tile_rows && c0 + a < n_candidates; ++a)
             for (int v = 0; v < tile_vecs; ++v) {
                 const unsigned bits = not_below(tile.at[a][v], load<Vec>(floor + v * lanes));

@@ -17,6 +17,7 @@ from sklearn.utils.validation import (
 )
 
 from fastml._native import kmeans as native
+from fastml._native.rows import Rows
 from fastml._runtime.callbacks import CallbackSupportMixin, fit_context, fit_task
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
@@ -99,21 +100,21 @@ class NearestCenter(TransformerMixin):
 
     @staticmethod
     def _inertia(X: Any, w: np.ndarray | None, centers: np.ndarray, labels: np.ndarray) -> float:
-        return native.inertia(native.Rows(X), centers, w, labels, None, n_threads())
+        return native.inertia(Rows(X), centers, w, labels, None, n_threads())
 
 
-def about_their_mean(X: Any, centers: np.ndarray) -> tuple[native.Rows, np.ndarray]:
+def about_their_mean(X: Any, centers: np.ndarray) -> tuple[Rows, np.ndarray]:
     """Rows and centers, both less the mean of the centers (CSR: as they are)."""
     if issparse(X):
-        return native.Rows(X), centers
+        return Rows(X), centers
     shift = centers.mean(axis=0)
     if not np.isfinite(shift).all():
         shift = centers[0]  # the sum is out of range, the centers are not
-    return native.Rows(X, shift), centers - shift
+    return Rows(X, shift), centers - shift
 
 
 def initial_centers(
-    estimator: Any, rows: native.Rows, w: np.ndarray | None, random_state: np.random.RandomState
+    estimator: Any, rows: Rows, w: np.ndarray | None, random_state: np.random.RandomState
 ) -> np.ndarray:
     """Centers by the estimator's `init`, less the rows' shift."""
     init, k = estimator.init, estimator.n_clusters

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastml._native import kmeans as native
+from fastml._native.rows import Rows
 from fastml._runtime.callbacks import NO_TASK, Task
 from fastml._runtime.reduce import reduce_blocks
 from fastml.cluster._seeding import dense_rows
@@ -14,7 +15,7 @@ from fastml.cluster._seeding import dense_rows
 class Block(NamedTuple):
     """Rows with their weights (None: equal) and their labels, which `Lloyd.map` rewrites."""
 
-    rows: native.Rows
+    rows: Rows
     w: np.ndarray | None
     labels: np.ndarray
 
@@ -138,7 +139,7 @@ class Run(NamedTuple):
 
 
 def lloyd(
-    rows: native.Rows,
+    rows: Rows,
     w: np.ndarray | None,
     centers: np.ndarray,
     *,

@@ -11,6 +11,7 @@ from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import validate_data
 
 from fastml._native import kmeans as native
+from fastml._native.rows import Rows
 from fastml._runtime.callbacks import CallbackSupportMixin, fit_context, fit_task
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
@@ -162,7 +163,7 @@ class MiniBatchKMeans(Versioned, CallbackSupportMixin, NearestCenter, StockMiniB
             rows = random_state.randint(0, X.shape[0], self._init_size)
             X, w = X[rows], None if w is None else w[rows]
         # A callable gets the rows as they are, unlike that of KMeans.
-        rows = native.Rows(X) if callable(self.init) else centred(X)[0]
+        rows = Rows(X) if callable(self.init) else centred(X)[0]
         centers = initial_centers(self, rows, w, random_state)
         return centers if rows.shift is None else centers + rows.shift
 
@@ -197,7 +198,7 @@ class MiniBatchKMeans(Versioned, CallbackSupportMixin, NearestCenter, StockMiniB
         labels = self._labels(X, centers)
         inertia = self._inertia(X, w, centers, labels)
         sums, weights = np.empty(centers.shape), np.empty(len(centers))
-        native.sum_by_label(native.Rows(X), w, labels, sums, weights, self._n_threads)
+        native.sum_by_label(Rows(X), w, labels, sums, weights, self._n_threads)
 
         counts = self._counts
         total = counts + weights
@@ -221,7 +222,7 @@ class MiniBatchKMeans(Versioned, CallbackSupportMixin, NearestCenter, StockMiniB
             rows = random_state.choice(X.shape[0], replace=False, size=n_low)
             if self.verbose:
                 print(f"[MiniBatchKMeans] Reassigning {n_low} cluster centers.")
-            centers[low] = dense_rows(native.Rows(X), rows)
+            centers[low] = dense_rows(Rows(X), rows)
         # Not so small a count that they are replaced again at once.
         counts[low] = counts[~low].min()
 

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, validate_params
 from sklearn.utils.validation import _check_sample_weight
 
 from fastml._native import kmeans as native
+from fastml._native.rows import Rows
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
 from fastml._runtime.threads import n_threads
@@ -80,7 +81,7 @@ def kmeans_plusplus(
 
 
 def greedy_seeds(
-    rows: native.Rows,
+    rows: Rows,
     w: np.ndarray | None,
     n_clusters: int,
     random_state: np.random.RandomState,
@@ -112,7 +113,7 @@ def greedy_seeds(
     return indices
 
 
-def sketch_pays(rows: native.Rows, n_clusters: int) -> bool:
+def sketch_pays(rows: Rows, n_clusters: int) -> bool:
     """Whether tries against 8-bit codes make up for coding the rows.
 
     They do for rows that do not stay in cache, of enough columns to make one try costly.
@@ -147,18 +148,18 @@ def with_short_indices(X: Any) -> Any:
     return type(X)((X.data, *short), shape=X.shape)
 
 
-def centred(X: Any) -> tuple[native.Rows, np.ndarray]:
+def centred(X: Any) -> tuple[Rows, np.ndarray]:
     """The rows of `X` about their mean (CSR: as they are), and the variance of every column.
 
     Nothing is copied: kernels subtract the mean from the rows they load.
     """
-    rows = native.Rows(X)
+    rows = Rows(X)
     mean, variance = np.empty(rows.d), np.empty(rows.d)
     native.column_moments(rows, mean, variance, n_threads())
-    return rows if issparse(X) else native.Rows(X, mean.astype(X.dtype)), variance
+    return rows if issparse(X) else Rows(X, mean.astype(X.dtype)), variance
 
 
-def dense_rows(rows: native.Rows, index: Any) -> np.ndarray:
+def dense_rows(rows: Rows, index: Any) -> np.ndarray:
     """Some rows, less the shift, as a new array."""
     if issparse(rows.X):
         return rows.X[index].toarray()

@@ -1,8 +1,6 @@
 #pragma once
-// How the drivers of this family cut rows into blocks, and what they hand to them.
+// How drivers cut rows into blocks, so that no result depends on the number of threads.
 #include <cstddef>
-
-#include "common/scratch.h"
 
 namespace fastml {
 
@@ -44,29 +42,6 @@ void add_parts(const double* parts, ptrdiff_t n_parts, ptrdiff_t size, To* total
         double sum = 0;
         for (ptrdiff_t b = 0; b < n_parts; ++b) sum += parts[b * size + e];
         total[e] = static_cast<To>(sum);
-    }
-}
-
-// Centers as the columns of a padded (d, stride) matrix.
-template <class T> struct Columns {
-    ptrdiff_t stride;
-    Scratch<T> at;
-    Columns(const T* centers, ptrdiff_t k, ptrdiff_t d)
-        : stride(ceil_div(k, 16) * 16), at(d * stride) {
-        if (!at) return;
-        for (ptrdiff_t p = 0; p < d; ++p)
-            for (ptrdiff_t j = 0; j < stride; ++j)
-                at[p * stride + j] = j < k ? centers[j * d + p] : T(0);
-    }
-};
-
-template <class T>
-void exact_norms(const T* centers, ptrdiff_t k, ptrdiff_t d, double* norms) {
-    for (ptrdiff_t j = 0; j < k; ++j) {
-        double sum = 0;
-        for (ptrdiff_t p = 0; p < d; ++p)
-            sum += static_cast<double>(centers[j * d + p]) * centers[j * d + p];
-        norms[j] = sum;
     }
 }
 
