@@ -1,0 +1,19 @@
+"""Functions of the user's, compiled by Numba and inlined into loops on all threads.
+
+Numba is imported when the first function is compiled, not before.
+"""
+
+from fastml.jit._function import NotCompilable
+from fastml.jit._pairs import compile_pair, distances, gram, is_compiled, pair_address
+from fastml.jit._scalar import ScalarKernel, kernel
+
+__all__ = [
+    "NotCompilable",
+    "ScalarKernel",
+    "compile_pair",
+    "distances",
+    "gram",
+    "is_compiled",
+    "kernel",
+    "pair_address",
+]

@@ -1,0 +1,219 @@
+"""What is known of a user's function without compiling it, and without Numba."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+
+class NotCompilable(TypeError):
+    """Why a function cannot be compiled, in one line.
+
+    Attributes
+    ----------
+    function, reason : str
+        The name of the function, and what stands in the way.
+
+    where : str
+        The file, the line and the text of it, or an empty string if that is not known.
+    """
+
+    def __init__(self, function: str, reason: str, where: str = "") -> None:
+        super().__init__(function, reason, where)
+        self.function, self.reason, self.where = self.args
+
+    def __str__(self) -> str:
+        where = f" ({self.where})" if self.where else ""
+        return f"{self.function} cannot be compiled: {self.reason}{where}"
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of two vectors, and what it is compiled with.
+
+    python: what is called from Python, the original.
+    fixed: parameters that are bound already.
+    reassociate: whether sums may be added in another order than the one written down.
+    """
+
+    python: Callable[..., Any]
+    fixed: tuple[tuple[str, Any], ...] = ()
+    reassociate: bool = False
+
+    @property
+    def name(self) -> str:
+        return getattr(self.python, "__name__", type(self.python).__name__)
+
+    @property
+    def plain(self) -> FunctionType:
+        """The function in Python: that of the user, or the one under a Numba dispatcher."""
+        return getattr(self.python, "py_func", self.python)
+
+    def bind(self, params: dict[str, Any]) -> dict[str, Any]:
+        """All parameters after the two vectors in order, defaults included."""
+        signature = _signature(self.plain)
+        bound = signature.bind(None, None, **(dict(self.fixed) | params))
+        bound.apply_defaults()
+        kinds = {name: parameter.kind for name, parameter in signature.parameters.items()}
+        for name, kind in kinds.items():
+            if kind is inspect.Parameter.VAR_KEYWORD:
+                raise NotCompilable(self.name, f"Numba has no **{name}: name the parameters")
+        values = [
+            (name, value)
+            for name, value in bound.arguments.items()
+            if kinds[name] is not inspect.Parameter.VAR_POSITIONAL
+        ]
+        return dict(values[2:])
+
+
+_signature = lru_cache(maxsize=256)(inspect.signature)
+
+
+def is_function(f: Any) -> bool:
+    """Whether `f` is of the kinds that can be compiled at all."""
+    return isinstance(getattr(f, "py_func", f), FunctionType)
+
+
+def unwrap(f: Any) -> Function:
+    """The function in a ScalarKernel, a partial, a Numba dispatcher, or a function."""
+    if isinstance(f, Function):
+        return f
+    if isinstance(f, partial) and not f.args:
+        inner = unwrap(f.func)
+        fixed = dict(inner.fixed) | f.keywords
+        return Function(inner.python, tuple(fixed.items()), inner.reassociate)
+    function = getattr(f, "function", None)
+    if isinstance(function, Function):
+        return function
+    if not is_function(f):
+        name = getattr(f, "__name__", type(f).__name__)
+        raise NotCompilable(name, f"a {type(f).__name__} is not a function written in Python")
+    return Function(f)
+
+
+class _Same:
+    """A key for what cannot be compared: equal to itself alone, and kept alive."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
+
+
+def identity(function: Any, within: tuple[CodeType, ...] = ()) -> Hashable:
+    """A key that two functions share if they compile to the same code.
+
+    It covers the globals and the closure, since Numba takes their values for constants: a function
+    that is made again, in a loop or by a pickle, is not compiled again, and one whose global has
+    got another value is.
+    """
+    code = function.__code__
+    if code in within:  # recursive
+        return within.index(code)
+    within = (*within, code)
+    cells = tuple(cell for cell in function.__closure__ or ())
+    frozen = [_frozen(cell.cell_contents if _full(cell) else cell, within) for cell in cells]
+    frozen += [
+        (name, _frozen(function.__globals__[name], within))
+        for name in sorted(global_names(code))
+        if name in function.__globals__
+    ]
+    return code, tuple(frozen)
+
+
+def _full(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True
+
+
+def global_names(code: CodeType) -> set[str]:
+    """Names that the code, or code within it, may look up in its globals."""
+    inner = [const for const in code.co_consts if isinstance(const, CodeType)]
+    return set(code.co_names).union(*map(global_names, inner))
+
+
+def _frozen(value: Any, within: tuple[CodeType, ...]) -> Hashable:
+    if value is None or isinstance(value, (bool, int, float, complex, str, bytes, np.number)):
+        return type(value), value
+    if isinstance(value, ModuleType):
+        return value.__name__
+    inner = getattr(value, "function", value)
+    inner = inner.python if isinstance(inner, Function) else inner
+    if isinstance(inner, FunctionType):
+        return identity(inner, within)
+    return _Same(value)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """How a parameter reaches compiled code: by address, or as a constant (`shape` None)."""
+
+    name: str
+    dtype: str
+    ndim: int | None
+    constant: Hashable = None
+
+
+def slots(function: Function, params: dict[str, Any]) -> tuple[tuple[Slot, ...], list[np.ndarray]]:
+    """The slots of the parameters, and arrays that hold the values of those passed by address.
+
+    Code is compiled once for the slots, and runs with any values.
+    """
+    found, arrays = [], []
+    for name, value in function.bind(params).items():
+        if isinstance(value, (bool, int, float, np.bool_, np.number, np.ndarray)):
+            array = np.asarray(value)
+            if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8 or array.dtype == "f2":
+                raise NotCompilable(function.name, f"{name} is of dtype {array.dtype}")
+            ndim = array.ndim  # ascontiguousarray makes a vector of a number
+            array = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
+            found.append(Slot(name, array.dtype.name, ndim))
+            arrays.append(array)
+        else:
+            found.append(Slot(name, "", None, _constant(function, name, value)))
+    return tuple(found), arrays
+
+
+def _constant(function: Function, name: str, value: Any) -> Hashable:
+    if isinstance(value, (FunctionType, str, type(None))) or hasattr(value, "py_func"):
+        return _Constant(value)
+    if isinstance(value, tuple) and all(isinstance(v, (bool, int, float, str)) for v in value):
+        return _Constant(value)
+    raise NotCompilable(function.name, f"{name} is a {type(value).__name__}: pass an array")
+
+
+class _Constant:
+    """A parameter that is compiled in: equal to another of the same types and values."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        items = value if isinstance(value, tuple) else (value,)
+        self.key = type(value), tuple(_frozen(item, ()) for item in items)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Constant) and other.key == self.key
+
+
+def addresses(arrays: list[np.ndarray], found: tuple[Slot, ...]) -> np.ndarray:
+    """What the compiled code reads: for each array its address, and its shape."""
+    by_address = [slot for slot in found if slot.ndim is not None]
+    words = [0]  # never empty
+    for slot, array in zip(by_address, arrays, strict=True):
+        words += [array.ctypes.data, *(array.shape if slot.ndim else ())]
+    return np.array(words, dtype=np.intp)

@@ -1,0 +1,539 @@
+"""Functions of the user's, compiled: values, refusals, exceptions, pickles, threads, forks."""
+
+import copy
+import ctypes
+import functools
+import math
+import os
+import pickle
+import signal
+import threading
+import time
+
+import numba
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics.pairwise import pairwise_distances, pairwise_kernels
+from sklearn.svm import SVC
+from suites.harness import in_child, run_python
+
+import fastml
+from fastml import jit
+from fastml.jit import NotCompilable, compile_pair, distances, gram, kernel, pair_address
+
+SCALE = 2.0
+WEIGHTS = np.array([1.0, 2.0, 3.0])
+
+
+def gaussian(x, y, gamma=1.0):
+    total = 0.0
+    for k in range(len(x)):
+        total += (x[k] - y[k]) ** 2
+    return math.exp(-gamma * total)
+
+
+def one_sided(x, y):
+    return x[0] - 2 * y[-1]
+
+
+def manhattan(x, y):
+    return np.abs(x - y).sum()
+
+
+@kernel
+def cauchy(x, y, gamma=1.0):
+    return 1 / (1 + gamma * ((x - y) ** 2).sum())
+
+
+@kernel
+def not_compilable(x, y):
+    return eval("x @ y")
+
+
+def gram_naive(f, X, Y=None, **params):
+    Y = X if Y is None else Y
+    return np.array([[f(x, y, **params) for y in Y] for x in X])
+
+
+def data(n=37, d=3, dtype=np.float64, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d)).astype(dtype)
+
+
+# -- values
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("d", [1, 2, 7, 64])
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 300), (63, 64), (65, 130), (200, 3)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_matches_naive(dtype, n, m, d, threads):
+    X, Y = data(n, d, dtype), data(m, d, dtype, seed=1)
+    rtol = 1e-5 if dtype == np.float32 else 1e-12
+    for f, params in [(gaussian, {"gamma": 0.3}), (one_sided, {}), (manhattan, {})]:
+        for other in (None, Y):
+            K = gram(f, X, other, n_threads=threads, **params)
+            assert K.dtype == dtype
+            expected = gram_naive(f, X, other, **params)
+            np.testing.assert_allclose(K, expected, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("n", [1, 2, 64, 65, 128, 200, 321])
+def test_the_symmetric_half_is_mirrored(n):
+    X = data(n, 4)
+    full = gram(gaussian, X, symmetric=False)
+    np.testing.assert_array_equal(gram(gaussian, X, symmetric=True), full)
+    half = distances(one_sided, X)  # by its declaration, not in truth
+    upper = np.triu(gram_naive(one_sided, X))
+    np.testing.assert_array_equal(half, upper + np.triu(upper, 1).T)
+
+
+def test_the_number_of_threads_does_not_matter():
+    X = data(500, 20)
+    one, two = (gram(cauchy, X, n_threads=k) for k in (1, 2))
+    np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int16", "int8", "uint8", "bool", "float16"])
+def test_other_dtypes(dtype):
+    X = np.random.default_rng(0).integers(0, 2 if dtype == "bool" else 9, (9, 4)).astype(dtype)
+
+    def equal(x, y):
+        count = 0
+        for k in range(len(x)):
+            if x[k] == y[k]:
+                count += 1
+        return count
+
+    K = gram(equal, X)
+    assert K.dtype == (np.float32 if dtype == "float16" else np.float64)
+    np.testing.assert_array_equal(K, gram_naive(equal, X))
+
+
+def test_layouts():
+    X = data(20, 6)
+    expected = gram_naive(gaussian, X)
+    readonly = X.copy()
+    readonly.flags.writeable = False
+    wide = np.zeros((40, 12))
+    wide[::2, ::2] = X
+    swapped = X.astype(X.dtype.newbyteorder())
+    for given in (readonly, np.asfortranarray(X), wide[::2, ::2], swapped, X.tolist()):
+        np.testing.assert_allclose(gram(gaussian, given), expected, rtol=1e-14)
+
+
+def test_empty():
+    assert gram(gaussian, np.empty((0, 3))).shape == (0, 0)
+    assert gram(gaussian, data(2), np.empty((0, 3))).shape == (2, 0)
+
+
+def test_out():
+    X = data(5)
+    out = np.empty((5, 5), np.float32)
+    assert gram(gaussian, X, out=out) is out
+    np.testing.assert_allclose(out, gram_naive(gaussian, X), rtol=1e-6)
+    for wrong in (np.empty((5, 4)), np.empty((5, 5), int), np.empty((5, 5), order="F")):
+        with pytest.raises(ValueError, match="out must"):
+            gram(gaussian, X, out=wrong)
+    with pytest.raises(ValueError, match="columns"):
+        gram(gaussian, X, data(5, 4))
+
+
+def test_nan_and_infinity():
+    X = np.array([[1.0, np.nan], [np.inf, 2.0], [0.0, 0.0]])
+    ratio = kernel(lambda x, y: x[0] / y[0], symmetric=False, reassociate=True)
+    with np.errstate(all="ignore"):
+        for f in (manhattan, ratio):
+            np.testing.assert_array_equal(gram(f, X), gram_naive(f, X))
+
+
+def test_reassociated_sums_agree_to_rounding():
+    fast = kernel(gaussian, reassociate=True)
+    X = data(50, 100)
+    np.testing.assert_allclose(fast(X, gamma=0.01), gram(gaussian, X, gamma=0.01), rtol=1e-12)
+    X[3, 5] = np.nan
+    assert np.isnan(fast(X)[3]).all()
+
+
+# -- parameters
+
+
+def test_parameters_of_every_kind():
+    def f(x, y, w, M, power=2, scale=1.0, negative=False, name="sum", shape=(1, 2), g=None):
+        total = 0.0
+        for k in range(len(x)):
+            total += w[k] * M[k, 0] * abs(x[k] - y[k]) ** power
+        if name == "mean":
+            total /= len(x)
+        if g is not None:
+            total = g(total)
+        return (-total if negative else total) * scale * shape[1]
+
+    def root(v):
+        return math.sqrt(v)
+
+    X = data(6)
+    M = np.arange(6, dtype=np.int64).reshape(3, 2)
+    w = WEIGHTS.astype(np.float32)
+    for params in (
+        {"w": w, "M": M},
+        {"w": w[::-1], "M": np.asfortranarray(M), "power": 3, "scale": np.float32(0.5)},
+        {"w": w, "M": M, "negative": True, "name": "mean", "shape": (1, 2.5)},
+        {"w": w, "M": M, "power": 1.5, "g": root},
+    ):
+        np.testing.assert_allclose(
+            gram(f, X, **params), gram_naive(f, X, **params), rtol=1e-6, err_msg=str(params)
+        )
+
+
+def test_other_values_are_not_compiled_again():
+    def f(x, y, gamma, w):
+        return gamma * w[0]
+
+    X = data(2)
+    compiled = compile_pair(f, gamma=1.0, w=WEIGHTS)
+    assert compile_pair(f, gamma=2.0, w=WEIGHTS[:1]).address == compiled.address
+    assert gram(f, X, gamma=3.0, w=2 * WEIGHTS)[0, 0] == 6
+    assert jit.is_compiled(f, gamma=1.0, w=WEIGHTS)
+    assert not jit.is_compiled(f, gamma=1, w=WEIGHTS)
+
+
+def test_keyword_only_parameters():
+    def f(x, y, *, gamma=2.0, delta):
+        return gamma * delta
+
+    assert gram(f, data(1), delta=3.0) == 6
+    assert gram(f, data(1), delta=3.0, gamma=1) == 3
+
+
+def test_wrong_parameters_are_the_users_error():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nu'"):
+        gram(gaussian, data(2), nu=1)
+    with pytest.raises(NotCompilable, match="gamma is a list: pass an array"):
+        gram(gaussian, data(2), gamma=[1.0])
+
+
+def test_partial_binds_parameters():
+    f = functools.partial(gaussian, gamma=0.1)
+    X = data(4)
+    np.testing.assert_allclose(gram(f, X), gram_naive(gaussian, X, gamma=0.1), rtol=1e-12)
+    np.testing.assert_allclose(kernel(f)(X), gram_naive(gaussian, X, gamma=0.1), rtol=1e-12)
+    assert kernel(f)(X[0], X[1]) == f(X[0], X[1])
+
+
+# -- what a function may use
+
+
+def test_globals_and_closures_are_constants_until_they_are_assigned_anew(monkeypatch):
+    offset = 1.0
+
+    def f(x, y):
+        return SCALE * x[0] + offset
+
+    X = np.array([[3.0]])
+    assert gram(f, X) == 7
+    monkeypatch.setitem(globals(), "SCALE", 10.0)
+    assert gram(f, X) == 31
+    offset = 2.0
+    assert gram(f, X) == 32
+
+
+def test_a_function_made_again_is_not_compiled_again():
+    def make(shift):
+        return lambda x, y: x[0] + shift
+
+    assert compile_pair(make(1.5)).address == compile_pair(make(1.5)).address
+    assert compile_pair(make(2.5)).address != compile_pair(make(1.5)).address
+    assert compile_pair(make(1)).address != compile_pair(make(1.0)).address
+
+
+def helper(a, b, *, power=2):
+    return abs(a - b) ** power
+
+
+def calls_helper(x, y):
+    return helper(x[0], y[0]) + helper(x[1], y[1], power=3)
+
+
+@kernel
+def recursive(x, y):
+    if len(x) == 1:
+        return abs(x[0] - y[0])
+    return abs(x[0] - y[0]) + recursive(x[1:], y[1:])
+
+
+def test_other_functions():
+    X = data(5)
+    np.testing.assert_allclose(gram(calls_helper, X), gram_naive(calls_helper, X), rtol=1e-12)
+    np.testing.assert_allclose(recursive(X), gram_naive(manhattan, X), rtol=1e-12)
+
+
+def test_functions_compiled_by_the_user():
+    compiled = numba.njit(gaussian)
+    X = data(5)
+    np.testing.assert_allclose(gram(compiled, X), gram_naive(gaussian, X), rtol=1e-12)
+    np.testing.assert_allclose(kernel(compiled)(X), gram_naive(gaussian, X), rtol=1e-12)
+
+
+# -- what cannot be compiled
+
+
+def changes(x, y):
+    x[0] = 1
+    return x[0]
+
+
+def returns_a_vector(x, y):
+    return x - y
+
+
+def uses_pandas(x, y):
+    import pandas
+
+    return pandas.Series(x).mean()
+
+
+def keywords(x, y, **kwargs):
+    return 1.0
+
+
+REFUSED = [
+    (changes, r"changes an array that it is given \(test_jit.py, line \d+: x\[0\] = 1\)"),
+    (returns_a_vector, r"it returns array\(float64, 1d, C\), not a real number"),
+    (uses_pandas, r"it imports a module: do so outside \(test_jit.py, line \d+: import pandas\)"),
+    (keywords, r"Numba has no \*\*kwargs"),
+    (lambda x, y: undefined(x), "name 'undefined' is not defined"),  # noqa: F821
+    (lambda x, y: sum(a * b for a, b in zip(x, y)), "yield"),
+    (max, "builtin_function_or_method is not a function written in Python"),
+    (np.dot, "is not a function written in Python"),
+]
+
+
+@pytest.mark.parametrize(("f", "reason"), REFUSED)
+def test_refusals_say_why_in_a_line(f, reason):
+    for _ in range(2):  # the second time from memory
+        with pytest.raises(NotCompilable, match=reason) as caught:
+            compile_pair(f)
+    assert "\n" not in str(caught.value)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value)
+
+
+def test_the_stock_path_runs_and_is_recorded(caplog):
+    X = data(4)
+    caplog.set_level("INFO", "fastml.dispatch")
+    np.testing.assert_allclose(not_compilable(X), X @ X.T)
+    np.testing.assert_allclose(not_compilable(X, X[:2]), X @ X[:2].T)
+    assert not caplog.records[0].native
+    assert "not_compilable cannot be compiled: Numba cannot" in caplog.records[0].reason
+    with (
+        fastml.config_context(strict=True),
+        pytest.raises(fastml.NotAcceleratedError, match="not_compilable cannot be compiled"),
+    ):
+        not_compilable(X)
+    with fastml.config_context(strict=True):
+        cauchy(X)
+
+
+# -- exceptions
+
+
+class Mine(Exception):
+    pass
+
+
+def raises(x, y):
+    if x[0] > 30 and y[0] > 40:
+        raise Mine("too far")
+    return x[0]
+
+
+def reads_outside(x, y):
+    return x[len(y)] if x[0] > 30 else 0.0
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_exceptions_are_the_users(symmetric, threads):
+    X = np.arange(100.0)[:, None]
+    with pytest.raises(Mine, match="too far") as caught:
+        gram(raises, X, symmetric=symmetric, n_threads=threads)
+    assert caught.traceback[-1].name == "raises"
+    with pytest.raises(IndexError, match="out of bounds"):
+        gram(reads_outside, X, symmetric=symmetric, n_threads=threads)
+    gram(raises, X[:20], symmetric=symmetric, n_threads=threads)
+
+
+def test_an_exception_that_only_compiled_code_raises():
+    def sometimes(x, y):
+        if y[0] > 1:
+            return None
+        return 1.0
+
+    with pytest.raises(NotCompilable, match="rows 0 and 2"):
+        gram(sometimes, np.array([[0.0], [1.0], [2.0]]))
+
+    divides = numba.njit(lambda x, y: x[0] / y[0])  # by default, Numba's division raises
+    with pytest.raises(ZeroDivisionError):
+        gram(divides, np.array([[1.0], [0.0]]))
+
+
+# -- addresses
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_pair_address(dtype):
+    scalar = ctypes.c_float if dtype == np.float32 else ctypes.c_double
+    pointer = ctypes.POINTER(scalar)
+    function = ctypes.CFUNCTYPE(scalar, pointer, pointer, ctypes.c_ssize_t)
+    X = data(2, 5, dtype)
+    for gamma in (0.5, 2.0):
+        f = function(pair_address(gaussian, dtype, gamma=gamma))
+        got = f(*(row.ctypes.data_as(pointer) for row in X), 5)
+        assert got == pytest.approx(gaussian(*X, gamma=gamma), rel=1e-6)
+    assert pair_address(cauchy, dtype) == pair_address(cauchy, dtype, gamma=1.0)
+    f = function(pair_address(raises, dtype))
+    X[:] = 50
+    assert math.isnan(f(*(row.ctypes.data_as(pointer) for row in X), 5))
+    with pytest.raises(NotCompilable):
+        pair_address(changes, dtype)
+    with pytest.raises(NotCompilable):
+        pair_address(gaussian, np.int64)
+
+
+# -- kernels in scikit-learn's estimators
+
+
+def test_scalars_and_matrices():
+    X = data(6)
+    assert cauchy(X[0], X[1]) == gram_naive(cauchy, X)[0, 1]
+    np.testing.assert_allclose(cauchy(X), gram_naive(cauchy, X), rtol=1e-12)
+    np.testing.assert_allclose(cauchy(X, X[:2], gamma=3), gram_naive(cauchy, X, X[:2], gamma=3))
+    assert repr(cauchy) == "<kernel cauchy>"
+    assert cauchy.__name__ == "cauchy"
+
+
+def test_where_scikit_learn_takes_kernels():
+    X = data(60)
+    y = X[:, 0] > 0
+    K = cauchy(X)
+    svc = SVC(kernel=cauchy).fit(X, y)
+    np.testing.assert_array_equal(
+        svc.decision_function(X), SVC(kernel="precomputed").fit(K, y).decision_function(K)
+    )
+    np.testing.assert_allclose(pairwise_kernels(X, metric=cauchy, gamma=1.0), K, rtol=1e-12)
+    np.testing.assert_allclose(pairwise_distances(X, metric=manhattan), distances(manhattan, X))
+    ridge = KernelRidge(kernel=cauchy, kernel_params={"gamma": 2.0}).fit(X, X[:, 1])
+    assert clone(ridge).kernel is cauchy
+    assert clone(cauchy) is cauchy
+
+
+# -- copies and pickles
+
+
+def test_copies():
+    assert copy.copy(cauchy) is cauchy
+    assert copy.deepcopy(cauchy) is cauchy
+    assert kernel(gaussian) == kernel(gaussian) != kernel(gaussian, symmetric=False)
+    assert hash(kernel(gaussian)) == hash(kernel(gaussian))
+
+
+def test_pickles():
+    for f in (cauchy, kernel(gaussian, reassociate=True), kernel(symmetric=False)(one_sided)):
+        again = pickle.loads(pickle.dumps(f))
+        assert again == f
+        assert again.symmetric == f.symmetric
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        pickle.dumps(kernel(lambda x, y: x[0]))
+
+
+def test_pickles_from_main():
+    out = run_python(
+        "import pickle, cloudpickle, numpy as np\n"
+        "from fastml.jit import kernel\n"
+        "@kernel\n"
+        "def f(x, y, c=2.0): return c * x[0] * y[0]\n"
+        "again = [m.loads(m.dumps(f)) for m in (pickle, cloudpickle)]\n"
+        "print(*[g(np.ones((1, 1))).item() for g in again])\n"
+    )
+    assert out.split() == ["2.0", "2.0"]
+
+
+def test_workers():
+    scale = 3.0
+    by_value = kernel(lambda x, y: scale * x[0])
+    X = data(10)
+    for f in (by_value, cauchy):
+        for K in Parallel(n_jobs=2)(delayed(f)(X) for _ in range(3)):
+            np.testing.assert_array_equal(K, f(X))
+
+
+def test_fork():
+    X = data(300)
+    expected = cauchy(X)  # the parent has compiled it, and has threads
+    np.testing.assert_array_equal(in_child(lambda: cauchy(X)), expected)
+    again = in_child(lambda: gram(lambda x, y: x[1] * y[1], X))
+    np.testing.assert_allclose(again, np.outer(X[:, 1], X[:, 1]))
+
+
+# -- the process
+
+
+def test_numba_is_imported_when_something_is_compiled():
+    code = (
+        "import sys, numpy as np, fastml.jit\n"
+        "f = fastml.jit.kernel(lambda x, y: x[0] * y[0])\n"
+        "f(np.ones(2), np.ones(2)); print('numba' in sys.modules)\n"
+        "f(np.ones((2, 2))); print('numba' in sys.modules)\n"
+    )
+    assert run_python(code).split() == ["False", "True"]
+
+
+def slow(x, y):
+    total = 0.0
+    for i in range(200_000):
+        total += math.sin(x[0] * i) * y[0]
+    return total
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_ctrl_c(threads):
+    X = np.ones((1000, 1))
+    compile_pair(slow)
+    start = time.monotonic()
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        gram(slow, X, n_threads=threads)
+    assert time.monotonic() - start < 3
+    timer.join()
+
+
+def test_several_threads_compile_and_run_at_once():
+    X = data(50)
+    expected = gram_naive(gaussian, X, gamma=0.7)
+    results = []
+    f = kernel(lambda x, y, gamma: gaussian(x, y, gamma))
+    threads = [threading.Thread(target=lambda: results.append(f(X, gamma=0.7))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 4
+    for K in results:
+        np.testing.assert_allclose(K, expected, rtol=1e-12)
+
+
+def test_faster_than_pair_by_pair():
+    """A small part of what is measured in benchmarks, to notice when it is lost."""
+    X = data(120, 20)
+    gram(gaussian, X)
+    start = time.perf_counter()
+    gram_naive(gaussian, X[:20])
+    python = (time.perf_counter() - start) / 400
+    start = time.perf_counter()
+    for _ in range(5):
+        gram(gaussian, X)
+    assert (time.perf_counter() - start) / 5 / 14400 < python / 50
