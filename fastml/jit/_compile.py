@@ -22,9 +22,10 @@ from numba.extending import intrinsic
 from fastml.jit._function import Function, NotCompilable, Slot, global_names
 
 # Division by zero as NumPy's numbers do it, which is what the elements of x and y are in Python.
-_OPTIONS = {"boundscheck": True, "error_model": "numpy", "forceinline": True}
-# Not "fast": NaN and infinity stay what they are.
-_REASSOCIATE = {"fastmath": {"reassoc", "nsz", "contract"}}
+_OPTIONS: dict[str, Any] = {"boundscheck": True, "error_model": "numpy", "forceinline": True}
+# Not "fast": NaN and infinity stay what they are. And no contraction to fused multiply-adds: one
+# product of a difference would be rounded and the other not, and f(x, x) not be zero.
+_REASSOCIATE: dict[str, Any] = {"fastmath": {"reassoc", "nsz"}}
 
 _ROW = """
 def row(x_, Y_, count, d, out_, slots_):
@@ -109,8 +110,9 @@ def _compile(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NumbaWarning)
             namespace = constants | {"carray": numba.carray, "pointer_at": pointer_at}
-            namespace |= {f"p{i}": _constant(slot) for i, slot in enumerate(slots)}
-            namespace["f"] = _typed(function, dtype, slots, namespace)
+            options = _OPTIONS | (_REASSOCIATE if function.reassociate else {})
+            namespace |= {f"p{i}": _constant(slot, options) for i, slot in enumerate(slots)}
+            namespace["f"] = _typed(function, dtype, slots, namespace, options)
             source = template.format(load=_load(slots, namespace), arguments=_arguments(slots))
             exec(source, namespace)
             name = "row" if "row" in namespace else "pair"
@@ -124,14 +126,17 @@ def _compile(
 
 
 def _typed(
-    function: Function, dtype: np.dtype, slots: tuple[Slot, ...], constants: dict[str, Any]
+    function: Function,
+    dtype: np.dtype,
+    slots: tuple[Slot, ...],
+    constants: dict[str, Any],
+    options: dict[str, Any],
 ) -> Any:
     """The dispatcher of the function, compiled for these types so that its own errors show."""
     vector = types.Array(numba.from_dtype(dtype), 1, "C", readonly=True)
     params = (_type_of(slot, constants[f"p{i}"]) for i, slot in enumerate(slots))
     signature = (vector, vector, *params)
     if isinstance(function.python, FunctionType):
-        options: dict[str, Any] = _OPTIONS | (_REASSOCIATE if function.reassociate else {})
         dispatcher = _dispatcher(function.python, options, {})
     else:
         dispatcher = function.python
@@ -180,10 +185,10 @@ def _is_users(value: Any) -> bool:
     return isinstance(value, FunctionType) and value.__module__.split(".")[0] not in known
 
 
-def _constant(slot: Slot) -> Any:
+def _constant(slot: Slot, options: dict[str, Any]) -> Any:
     """The value of a parameter that is compiled in."""
     value = getattr(slot.constant, "value", None)
-    return _dispatcher(value, _OPTIONS, {}) if isinstance(value, FunctionType) else value
+    return _dispatcher(value, options, {}) if isinstance(value, FunctionType) else value
 
 
 def _type_of(slot: Slot, constant: Any) -> Any:

@@ -44,7 +44,7 @@ class Function:
 
     python: Callable[..., Any]
     fixed: tuple[tuple[str, Any], ...] = ()
-    reassociate: bool = False
+    reassociate: bool = True
 
     @property
     def name(self) -> str:
@@ -53,7 +53,8 @@ class Function:
     @property
     def plain(self) -> FunctionType:
         """The function in Python: that of the user, or the one under a Numba dispatcher."""
-        return getattr(self.python, "py_func", self.python)
+        plain: Any = self.python
+        return getattr(plain, "py_func", plain)
 
     def bind(self, params: dict[str, Any]) -> dict[str, Any]:
         """All parameters after the two vectors in order, defaults included."""

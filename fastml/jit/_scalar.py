@@ -32,7 +32,7 @@ class ScalarKernel:
     symmetric : bool, default=True
         Whether f(x, y) = f(y, x): Gram matrices of one set of rows then take half the time.
 
-    reassociate : bool, default=False
+    reassociate : bool, default=True
         Whether sums may be added in another order than the loop has, so that they vectorise.
 
     Attributes
@@ -41,11 +41,13 @@ class ScalarKernel:
         The function in Python.
     """
 
+    __wrapped__: Callable[..., Any]
+
     def __init__(
-        self, f: Callable[..., Any], *, symmetric: bool = True, reassociate: bool = False
+        self, f: Callable[..., Any], *, symmetric: bool = True, reassociate: bool = True
     ) -> None:
         inner = unwrap(f)
-        self.function = Function(inner.python, inner.fixed, reassociate or inner.reassociate)
+        self.function = Function(inner.python, inner.fixed, reassociate and inner.reassociate)
         self.symmetric = symmetric
         functools.update_wrapper(self, f)
 
@@ -99,7 +101,7 @@ def _restore(f: Callable[..., Any], symmetric: bool, reassociate: bool) -> Scala
 
 
 def kernel(
-    f: Callable[..., Any] | None = None, *, symmetric: bool = True, reassociate: bool = False
+    f: Callable[..., Any] | None = None, *, symmetric: bool = True, reassociate: bool = True
 ) -> Any:
     """Say that a function is a kernel of two vectors, to be compiled and run on all pairs.
 
@@ -123,9 +125,10 @@ def kernel(
     symmetric : bool, default=True
         Whether f(x, y) = f(y, x): Gram matrices of one set of rows then take half the time.
 
-    reassociate : bool, default=False
+    reassociate : bool, default=True
         Whether sums may be added in another order than the loop has. They then vectorise, and
-        differ from Python's in the last digits; NaN and infinity stay what they are.
+        differ from Python's in the last digits; NaN and infinity stay what they are. Turn it off
+        for a function that depends on the order, such as one that carries rounding errors along.
 
     Returns
     -------
