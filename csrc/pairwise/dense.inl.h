@@ -76,6 +76,14 @@ void gather(const Job<T>& job, const T* A, std::ptrdiff_t panels, const T* B, T*
     }
 }
 
+template <class T> struct DensePair {
+    const T *X, *Y;
+    std::ptrdiff_t d;
+    T operator()(std::ptrdiff_t i, std::ptrdiff_t j) const {
+        return squared_distance(X + i * d, Y + j * d, d);
+    }
+};
+
 // Rows [i0, i0 + rows) of X against panels [p0, p1) of a chunk. scratch: the rows as A panels,
 // their norms, one block of sums, another if two are gathered, and what tiles spill.
 template <class T>
@@ -100,7 +108,7 @@ void dense_block(const Job<T>& job, const Chunk<T>& chunk, std::ptrdiff_t i0, st
         const std::ptrdiff_t cols = chunk.n - j < tile_cols<T> ? chunk.n - j : tile_cols<T>;
         const Block<T> block{at,   second, i0,    rows,           chunk.first + j,
                              cols, tile_cols<T>, norms, chunk.norms + j};
-        finish(job, block);
+        finish(job, block, DensePair<T>{job.X.data, job.Y.data, d});
         deliver(job, block);
     }
 }

@@ -35,21 +35,24 @@ template <class C> struct Ratio {
     }
 };
 
-// Squared distances from dots. Where norms and dot cancel, again from the rows' differences.
-template <class T>
-void to_sqdist(const Block<T>& block, const T* X, const T* Y, std::ptrdiff_t d) {
-    using Vec = typename Simd<T>::Vec;
+// Below this share of the norms, what is left of dots and norms is too inexact. In double so little
+// is lost that it may be less than in common/sqdist.inl.h.
+template <class C> constexpr C too_close = cancels<C>;
+template <> constexpr double too_close<double> = 1e-3;
+
+// Squared distances from dots; exact(i, j) is one by differences.
+template <class C, class Exact> void to_sqdist(const Block<C>& block, const Exact& exact) {
+    using Vec = typename Simd<C>::Vec;
     for (std::ptrdiff_t i = 0; i < block.rows; ++i) {
-        T* row = block.at + i * block.ld;
-        for (std::ptrdiff_t j = 0; j < block.cols; j += Simd<T>::lanes) {
+        C* row = block.at + i * block.ld;
+        for (std::ptrdiff_t j = 0; j < block.cols; j += Simd<C>::lanes) {
             const Vec norms = load<Vec>(block.norms_b + j) + block.norms_a[i];
-            const Vec entry = norms - load<Vec>(row + j) * T(2);
+            const Vec entry = norms - load<Vec>(row + j) * C(2);
             store(row + j, entry);
-            unsigned lost = below<T>(entry, norms * cancels<T>);
+            unsigned lost = below<C>(entry, norms * too_close<C>);
             for (; lost; lost &= lost - 1) {
                 const std::ptrdiff_t k = j + lowest_bit(lost);
-                if (k < block.cols)
-                    row[k] = squared_distance(X + (block.i0 + i) * d, Y + (block.j0 + k) * d, d);
+                if (k < block.cols) row[k] = exact(block.i0 + i, block.j0 + k);
             }
         }
     }
@@ -138,12 +141,11 @@ template <class C> void set_diagonal(const Block<C>& block, C value) {
     }
 }
 
-template <class T, class C> void finish(const Job<T>& job, const Block<C>& block) {
+template <class T, class C, class Exact>
+void finish(const Job<T>& job, const Block<C>& block, const Exact& exact) {
     switch (job.plan.combine) {
         case Combine::none: break;
-        case Combine::sqdist:
-            if constexpr (std::is_same_v<T, C>) to_sqdist(block, job.X.data, job.Y.data, job.X.d);
-            break;
+        case Combine::sqdist: to_sqdist(block, exact); break;
         case Combine::unshared: each(block, Unshared<C>{block.norms_a, block.norms_b}); break;
         case Combine::scale: each(block, Scaled<C>{block.norms_a, block.norms_b}); break;
         case Combine::ratio: each(block, Ratio<C>{block.second, block.ld, C(1)}); break;

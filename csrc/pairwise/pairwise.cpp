@@ -27,7 +27,7 @@ Plan plan_for(const Measure& measure, ptrdiff_t d, bool sparse) {
     using N = Norm;
     using C = Combine;
     const auto distance = [&](Map map, double diagonal) -> Plan {
-        if (sparse) return {G::product, N::squared, C::unshared, map, false, true, diagonal};
+        if (sparse) return {G::product, N::squared, C::sqdist, map, false, true, diagonal};
         if (d <= few_columns) return {G::squared_diff, N::none, C::none, map, false, true, diagonal};
         return {G::product, N::squared, C::sqdist, map, true, true, diagonal};
     };

@@ -6,8 +6,8 @@
 #include "common/rows.h"
 
 // A quantity of every pair of a row of X (n, d) and a row of Y (m, d): Gram matrices, distances, and
-// what is made of them without their being formed. Valid input means: n, m, d >= 1; CSR rows without
-// duplicates; X and Y both dense, or X in CSR and Y of either kind. Sparse rows, in either precision,
+// what is made of them without their being formed. Valid input means: n, m, d >= 1; CSR rows sorted
+// by column, without duplicates; X and Y both dense, or X in CSR and Y of either kind. Sparse rows, in either precision,
 // are gathered in double; dense ones in T.
 //
 // Results do not depend on n_threads. Ties go to the lower row of Y. NaN gives NaN where the

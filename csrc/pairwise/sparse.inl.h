@@ -93,6 +93,37 @@ void gather_lists(const Rows<T>& X, std::ptrdiff_t i, const Chunk<double>& chunk
     }
 }
 
+// Row i of X, met by the values of another row in the order of their columns.
+template <class T> struct Meeting {
+    const Rows<T>& X;
+    std::ptrdiff_t q, end;
+    double sum = 0;
+
+    void alone(std::ptrdiff_t before) {
+        for (; q < end && X.indices[q] < before; ++q) sum += double(X.data[q]) * X.data[q];
+    }
+    void meet(std::ptrdiff_t p, double y) {
+        alone(p);
+        const double t = q < end && X.indices[q] == p ? X.data[q++] - y : y;
+        sum += t * t;
+    }
+};
+
+// By differences: rows are sorted by column.
+template <class T> struct SparsePair {
+    const Rows<T>&X, &Y;
+    double operator()(std::ptrdiff_t i, std::ptrdiff_t j) const {
+        Meeting<T> x{X, X.indptr[i], X.indptr[i + 1]};
+        if (Y.indptr)
+            for (std::ptrdiff_t t = Y.indptr[j]; t < Y.indptr[j + 1]; ++t)
+                x.meet(Y.indices[t], Y.data[t]);
+        else
+            for (std::ptrdiff_t p = 0; p < Y.d; ++p) x.meet(p, Y.data[j * Y.d + p]);
+        x.alone(X.d);
+        return x.sum;
+    }
+};
+
 // Rows [i0, i0 + rows) of X, at most sparse_rows, against a chunk.
 // scratch: their norms, then the sums, (rows, stride).
 template <class T>
@@ -118,6 +149,6 @@ void sparse_block(const Job<T>& job, const Chunk<double>& chunk, std::ptrdiff_t 
     const Block<double> block{at + j0,      nullptr,      i0,    rows,
                               chunk.first + j0, chunk.n - j0, chunk.stride, norms,
                               chunk.norms + j0};
-    finish(job, block);
+    finish(job, block, SparsePair<T>{job.X, job.Y});
     deliver(job, block);
 }
