@@ -15,6 +15,7 @@ FAMILIES = {
     "jit": "jit",
     "kmeans": "kmeans",
     "kmedians": "kmedians",
+    "pairwise": "pairwise",
 }
 
 if sys.platform == "win32":

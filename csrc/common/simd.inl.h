@@ -143,6 +143,7 @@ template <class S> struct Lanes {
 FML_LANEWISE(+)
 FML_LANEWISE(-)
 FML_LANEWISE(*)
+FML_LANEWISE(/)
 #undef FML_LANEWISE
 template <class S> struct Truth {
     bool lane[Lanes<S>::size];

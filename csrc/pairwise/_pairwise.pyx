@@ -1,0 +1,138 @@
+"""Pairs of rows. Arguments are already validated; see csrc/pairwise/pairwise.h for the contract."""
+
+from cython cimport floating
+from libc.stdint cimport int64_t
+from libcpp cimport bool as bool_t
+
+from fastml._native.rows cimport CRows, Rows, of
+from fastml._native.runtime cimport Status, bind_pool, check, the_pool
+
+cdef extern from "pairwise/pairwise.h" namespace "fastml" nogil:
+    cpdef enum class Metric(int):
+        linear
+        polynomial
+        sigmoid
+        cosine
+        rbf
+        laplacian
+        chi2
+        additive_chi2
+        intersection
+        normalized_intersection
+        euclidean
+        sqeuclidean
+        manhattan
+        chebyshev
+        minkowski
+        cosine_distance
+        haversine
+        nan_euclidean
+        nan_sqeuclidean
+        braycurtis
+        canberra
+        hamming
+
+    cpdef enum class Elementary(int):
+        exp
+        log
+        tanh
+        pow
+
+    cdef cppclass CMeasure "fastml::Measure":
+        Metric metric
+        double gamma
+        double coef0
+        double degree
+
+    bool_t c_takes_sparse "fastml::takes_sparse"(Metric) noexcept
+    Status c_gram "fastml::gram"[T](
+        const CRows[T]&, const CRows[T]&, const CMeasure&, bool_t, bool_t, T*, int) noexcept
+    Status c_nearest "fastml::nearest"[T](
+        const CRows[T]&, const CRows[T]&, const CMeasure&, int64_t*, double*, int) noexcept
+    Status c_gram_apply "fastml::gram_apply"[T](
+        const CRows[T]&, const CRows[T]&, const CMeasure&, const T*, Py_ssize_t, double*,
+        int) noexcept
+    void c_elementary "fastml::elementary"[T](
+        Elementary, const T*, Py_ssize_t, T, T*) noexcept
+
+bind_pool(the_pool())
+
+
+cdef class Measure:
+    """A metric by name with its parameters; `gamma`, `coef0` and `degree` where it has them."""
+    cdef CMeasure c
+
+    def __init__(self, str metric, double gamma=1, double coef0=0, double degree=1):
+        self.c.metric = Metric[metric]
+        self.c.gamma, self.c.coef0, self.c.degree = gamma, coef0, degree
+
+    @property
+    def takes_sparse(self):
+        return c_takes_sparse(self.c.metric)
+
+
+def gram(
+    Rows X,
+    Rows Y,
+    Measure measure,
+    bint symmetric,        # Y is X
+    bint transposed,
+    floating[:, ::1] out,  # OUT
+    int n_threads,
+):
+    """The measure of every pair of rows."""
+    cdef CRows[floating] x = of[floating](X, NULL)
+    cdef CRows[floating] y = of[floating](Y, NULL)
+    cdef Status status
+    with nogil:
+        status = c_gram(x, y, measure.c, symmetric, transposed, &out[0, 0], n_threads)
+    check(status)
+
+
+def nearest(
+    Rows X,
+    Rows Y,
+    Measure measure,
+    int64_t[::1] index,     # OUT
+    double[::1] distance,   # OUT
+    int n_threads,
+):
+    """The nearest row of Y for every row of X, and how far it is."""
+    cdef bint single = X.X.dtype == "float32"
+    cdef CRows[float] x32, y32
+    cdef CRows[double] x64, y64
+    cdef Status status
+    if single:
+        x32, y32 = of[float](X, NULL), of[float](Y, NULL)
+    else:
+        x64, y64 = of[double](X, NULL), of[double](Y, NULL)
+    with nogil:
+        if single:
+            status = c_nearest(x32, y32, measure.c, &index[0], &distance[0], n_threads)
+        else:
+            status = c_nearest(x64, y64, measure.c, &index[0], &distance[0], n_threads)
+    check(status)
+
+
+def gram_apply(
+    Rows X,
+    Rows Y,
+    Measure measure,
+    const floating[:, ::1] V,  # IN
+    double[:, ::1] out,        # OUT
+    int n_threads,
+):
+    """The matrix of the measure times V."""
+    cdef CRows[floating] x = of[floating](X, NULL)
+    cdef CRows[floating] y = of[floating](Y, NULL)
+    cdef Status status
+    with nogil:
+        status = c_gram_apply(x, y, measure.c, &V[0, 0], V.shape[1], &out[0, 0], n_threads)
+    check(status)
+
+
+def elementary(str function, const floating[::1] x, floating[::1] out, double parameter=0):
+    """exp, log, tanh or pow of every value."""
+    cdef Elementary which = Elementary[function]
+    with nogil:
+        c_elementary(which, &x[0], x.shape[0], <floating>parameter, &out[0])

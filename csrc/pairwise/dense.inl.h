@@ -1,0 +1,114 @@
+// Dense rows: a block of X against panels of Y.
+
+template <class T> FML_INLINE T norm_of(Norm norm, const T* x, const T* shift, std::ptrdiff_t d) {
+    if (norm == Norm::none) return 0;
+    if (norm == Norm::squared) return squared_norm(x, shift, d);
+    T sum = 0;
+    if (norm == Norm::inverse_root) {
+        for (std::ptrdiff_t p = 0; p < d; ++p) sum += x[p];
+    } else {
+        sum = squared_norm<T>(x, nullptr, d);
+    }
+    return sum > 0 ? 1 / std::sqrt(sum) : T(0);
+}
+
+// Panel j of a chunk of Y.
+template <class T>
+void pack_chunk_panel(const Job<T>& job, std::ptrdiff_t first, std::ptrdiff_t n, std::ptrdiff_t j,
+                      T* panels, T* norms) {
+    const std::ptrdiff_t d = job.Y.d, begin = j * tile_cols<T>;
+    const std::ptrdiff_t rows = n - begin < tile_cols<T> ? n - begin : tile_cols<T>;
+    const T* Y = job.Y.data + (first + begin) * d;
+    pack_panel<T, tile_cols<T>>(Y, d, rows, d, job.Y.shift, panels + begin * d);
+    for (std::ptrdiff_t r = 0; r < tile_cols<T>; ++r)
+        norms[begin + r] =
+            r < rows ? norm_of(job.plan.norm, Y + r * d, job.Y.shift, d) : T(0);
+}
+
+// Tiles to a block of tile_cols columns.
+template <class T> struct KeepTiles {
+    T* out;
+    FML_INLINE void begin(std::ptrdiff_t, Tile<T>& tile) const { tile = Tile<T>{}; }
+    FML_INLINE void end(std::ptrdiff_t i0, const Tile<T>& tile) const {
+        FML_UNROLL
+        for (int i = 0; i < tile_rows; ++i) {
+            FML_UNROLL
+            for (int v = 0; v < tile_vecs; ++v)
+                store(out + (i0 + i) * tile_cols<T> + v * Simd<T>::lanes, tile.at[i][v]);
+        }
+    }
+};
+
+template <class Op, class T>
+void gather_tiles(const T* A, std::ptrdiff_t panels, const T* B, std::ptrdiff_t d, T* spill,
+                  T* out) {
+    KeepTiles<T> keep{out};
+    multiply_panel<Op>(A, panels, B, d, spill, keep);
+}
+
+template <class T>
+void gather(const Job<T>& job, const T* A, std::ptrdiff_t panels, const T* B, T* spill, T* out,
+            T* second) {
+    const std::ptrdiff_t d = job.X.d;
+    const T power = static_cast<T>(job.degree);
+    switch (job.plan.gather) {
+        case Gather::product: return gather_tiles<Product>(A, panels, B, d, spill, out);
+        case Gather::squared_diff: return gather_tiles<SquaredDiff>(A, panels, B, d, spill, out);
+        case Gather::shared:
+        case Gather::abs_diff: return gather_tiles<AbsDiff>(A, panels, B, d, spill, out);
+        case Gather::max_diff: return gather_tiles<MaxDiff>(A, panels, B, d, spill, out);
+        case Gather::minimum: return gather_tiles<Minimum>(A, panels, B, d, spill, out);
+        case Gather::chi2: return gather_tiles<ChiSquared>(A, panels, B, d, spill, out);
+        case Gather::canberra: return gather_tiles<Canberra>(A, panels, B, d, spill, out);
+        case Gather::unequal: return gather_tiles<Unequal>(A, panels, B, d, spill, out);
+        case Gather::braycurtis:
+            gather_tiles<AbsSum>(A, panels, B, d, spill, second);
+            return gather_tiles<AbsDiff>(A, panels, B, d, spill, out);
+        case Gather::nan_squared:
+            gather_tiles<Present>(A, panels, B, d, spill, second);
+            return gather_tiles<PresentSquaredDiff>(A, panels, B, d, spill, out);
+        case Gather::power_diff:
+            if (is_whole(power))
+                return power_panel(A, panels * tile_rows, B, d,
+                                   WholePower<T>{static_cast<std::ptrdiff_t>(power)}, out);
+            return power_panel(A, panels * tile_rows, B, d, AnyPower<T>{power}, out);
+        case Gather::haversine: return haversine_panel(A, panels * tile_rows, B, out);
+    }
+}
+
+template <class T> struct DensePair {
+    const T *X, *Y;
+    std::ptrdiff_t d;
+    T operator()(std::ptrdiff_t i, std::ptrdiff_t j) const {
+        return squared_distance(X + i * d, Y + j * d, d);
+    }
+};
+
+// Rows [i0, i0 + rows) of X against panels [p0, p1) of a chunk. scratch: the rows as A panels,
+// their norms, one block of sums, another if two are gathered, and what tiles spill.
+template <class T>
+void dense_block(const Job<T>& job, const Chunk<T>& chunk, std::ptrdiff_t i0, std::ptrdiff_t rows,
+                 std::ptrdiff_t p0, std::ptrdiff_t p1, T* scratch) {
+    const std::ptrdiff_t d = job.X.d, panels = (rows + tile_rows - 1) / tile_rows;
+    const std::ptrdiff_t padded = panels * tile_rows, size = padded * tile_cols<T>;
+    T *A = scratch, *norms = A + padded * d, *at = norms + padded, *second = at + size;
+    T* spill = second + size;
+    for (std::ptrdiff_t i = 0; i < panels; ++i) {
+        const std::ptrdiff_t first = i * tile_rows;
+        const std::ptrdiff_t here = rows - first < tile_rows ? rows - first : tile_rows;
+        const T* X = job.X.data + (i0 + first) * d;
+        pack_panel<T, tile_rows>(X, d, here, d, job.X.shift, A + first * d);
+        for (std::ptrdiff_t r = 0; r < here; ++r)
+            norms[first + r] = norm_of(job.plan.norm, X + r * d, job.X.shift, d);
+    }
+    for (std::ptrdiff_t p = p0; p < p1; ++p) {
+        const std::ptrdiff_t j = p * tile_cols<T>;
+        if (job.symmetric && chunk.first + j < i0) continue;
+        gather(job, A, panels, chunk.values + j * d, spill, at, second);
+        const std::ptrdiff_t cols = chunk.n - j < tile_cols<T> ? chunk.n - j : tile_cols<T>;
+        const Block<T> block{at,   second, i0,    rows,           chunk.first + j,
+                             cols, tile_cols<T>, norms, chunk.norms + j};
+        finish(job, block, DensePair<T>{job.X.data, job.Y.data, d});
+        deliver(job, block);
+    }
+}

@@ -1,0 +1,159 @@
+// What becomes of gathered sums: the norms of both rows, then the function of the kernel. Blocks
+// lie in cache; one pass each costs little beside the exponential.
+
+// Calls f(entry, i, j) on every vector of a block, j its first column, and keeps what it returns.
+template <class C, class F> FML_INLINE void each(const Block<C>& block, const F& f) {
+    using Vec = typename Simd<C>::Vec;
+    for (std::ptrdiff_t i = 0; i < block.rows; ++i) {
+        C* row = block.at + i * block.ld;
+        for (std::ptrdiff_t j = 0; j < block.cols; j += Simd<C>::lanes)
+            store(row + j, f(load<Vec>(row + j), i, j));
+    }
+}
+
+// -- norms
+
+template <class C> struct Unshared {
+    const C *a, *b;
+    template <class V> FML_INLINE V operator()(const V& s, std::ptrdiff_t i, std::ptrdiff_t j) const {
+        const V sum = load<V>(b + j) + a[i] - s * C(2), zero = broadcast<V>(C(0));
+        return select(sum < zero, zero, sum);  // NaN stays
+    }
+};
+template <class C> struct Scaled {
+    const C *a, *b;
+    template <class V> FML_INLINE V operator()(const V& s, std::ptrdiff_t i, std::ptrdiff_t j) const {
+        return s * (load<V>(b + j) * a[i]);
+    }
+};
+template <class C> struct Ratio {
+    const C* second;
+    std::ptrdiff_t ld;
+    C factor;
+    template <class V> FML_INLINE V operator()(const V& s, std::ptrdiff_t i, std::ptrdiff_t j) const {
+        return s * factor / load<V>(second + i * ld + j);
+    }
+};
+
+// Below this share of the norms, what is left of dots and norms is too inexact. In double so little
+// is lost that it may be less than in common/sqdist.inl.h.
+template <class C> constexpr C too_close = cancels<C>;
+template <> constexpr double too_close<double> = 1e-3;
+
+// Squared distances from dots; exact(i, j) is one by differences.
+template <class C, class Exact> void to_sqdist(const Block<C>& block, const Exact& exact) {
+    using Vec = typename Simd<C>::Vec;
+    for (std::ptrdiff_t i = 0; i < block.rows; ++i) {
+        C* row = block.at + i * block.ld;
+        for (std::ptrdiff_t j = 0; j < block.cols; j += Simd<C>::lanes) {
+            const Vec norms = load<Vec>(block.norms_b + j) + block.norms_a[i];
+            const Vec entry = norms - load<Vec>(row + j) * C(2);
+            store(row + j, entry);
+            unsigned lost = below<C>(entry, norms * too_close<C>);
+            for (; lost; lost &= lost - 1) {
+                const std::ptrdiff_t k = j + lowest_bit(lost);
+                if (k < block.cols) row[k] = exact(block.i0 + i, block.j0 + k);
+            }
+        }
+    }
+}
+
+// -- functions
+
+template <class C> struct Times {
+    C factor;
+    template <class V> FML_INLINE V operator()(const V& s, std::ptrdiff_t, std::ptrdiff_t) const {
+        return s * factor;
+    }
+};
+template <class C> struct Exponential {
+    C gamma;
+    template <class V> FML_INLINE V operator()(const V& s, std::ptrdiff_t, std::ptrdiff_t) const {
+        return vexp<C>(s * gamma);
+    }
+};
+template <class C> struct Sigmoid {
+    C gamma, coef0;
+    template <class V> FML_INLINE V operator()(const V& s, std::ptrdiff_t, std::ptrdiff_t) const {
+        return vtanh<C>(s * gamma + coef0);
+    }
+};
+template <class C> struct Whole {
+    C gamma, coef0;
+    std::ptrdiff_t degree;
+    template <class V> FML_INLINE V operator()(const V& s, std::ptrdiff_t, std::ptrdiff_t) const {
+        return vpowi(s * gamma + coef0, degree);
+    }
+};
+template <class C> struct Power {
+    C gamma, coef0, degree;
+    template <class V> FML_INLINE V operator()(const V& s, std::ptrdiff_t, std::ptrdiff_t) const {
+        return vpow<C>(s * gamma + coef0, degree);
+    }
+};
+template <class C> struct OneMinus {
+    template <class V> FML_INLINE V operator()(const V& s, std::ptrdiff_t, std::ptrdiff_t) const {
+        const V y = s * C(-1) + C(1), zero = broadcast<V>(C(0)), two = broadcast<V>(C(2));
+        return select(y < zero, zero, select(y > two, two, y));
+    }
+};
+
+template <class C> void roots(const Block<C>& block) {
+    for (std::ptrdiff_t i = 0; i < block.rows; ++i) {
+        C* row = block.at + i * block.ld;
+        for (std::ptrdiff_t j = 0; j < block.cols; ++j) row[j] = std::sqrt(row[j]);
+    }
+}
+template <class C> void arcs(const Block<C>& block) {
+    for (std::ptrdiff_t i = 0; i < block.rows; ++i) {
+        C* row = block.at + i * block.ld;
+        for (std::ptrdiff_t j = 0; j < block.cols; ++j) row[j] = 2 * std::asin(std::sqrt(row[j]));
+    }
+}
+
+template <class C> bool is_whole(C x) { return x == std::floor(x) && x <= C(1 << 20); }
+
+template <class T, class C> void map_block(const Job<T>& job, const Block<C>& block) {
+    const C gamma = static_cast<C>(job.gamma), coef0 = static_cast<C>(job.coef0);
+    const C degree = static_cast<C>(job.degree);
+    switch (job.plan.map) {
+        case Map::none: break;
+        case Map::times: each(block, Times<C>{gamma}); break;
+        case Map::exp: each(block, Exponential<C>{-gamma}); break;
+        case Map::tanh: each(block, Sigmoid<C>{gamma, coef0}); break;
+        case Map::polynomial:
+            if (is_whole(degree))
+                each(block, Whole<C>{gamma, coef0, static_cast<std::ptrdiff_t>(degree)});
+            else
+                each(block, Power<C>{gamma, coef0, degree});
+            break;
+        case Map::root: each(block, Power<C>{C(1), C(0), C(1) / degree}); break;
+        case Map::sqrt: roots(block); break;
+        case Map::cosine_distance: each(block, OneMinus<C>{}); break;
+        case Map::arc: arcs(block); break;
+    }
+}
+
+template <class C> void set_diagonal(const Block<C>& block, C value) {
+    for (std::ptrdiff_t i = 0; i < block.rows; ++i) {
+        const std::ptrdiff_t j = block.i0 + i - block.j0;
+        if (j >= 0 && j < block.cols) block.at[i * block.ld + j] = value;
+    }
+}
+
+template <class T, class C, class Exact>
+void finish(const Job<T>& job, const Block<C>& block, const Exact& exact) {
+    switch (job.plan.combine) {
+        case Combine::none: break;
+        case Combine::sqdist: to_sqdist(block, exact); break;
+        case Combine::unshared: each(block, Unshared<C>{block.norms_a, block.norms_b}); break;
+        case Combine::scale: each(block, Scaled<C>{block.norms_a, block.norms_b}); break;
+        case Combine::ratio: each(block, Ratio<C>{block.second, block.ld, C(1)}); break;
+        case Combine::present:
+            each(block, Ratio<C>{block.second, block.ld, static_cast<C>(job.X.d)});
+            break;
+    }
+    map_block(job, block);
+    if (job.symmetric && job.plan.fixed_diagonal)
+        set_diagonal(block, static_cast<C>(job.plan.diagonal));
+}

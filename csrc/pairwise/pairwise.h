@@ -1,0 +1,73 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "common/pool.h"
+#include "common/rows.h"
+
+// A quantity of every pair of a row of X (n, d) and a row of Y (m, d): Gram matrices, distances, and
+// what is made of them without their being formed. Valid input means: n, m, d >= 1; CSR rows sorted
+// by column, without duplicates; X and Y both dense, or X in CSR and Y of either kind. Sparse rows, in either precision,
+// are gathered in double; dense ones in T.
+//
+// Results do not depend on n_threads. Ties go to the lower row of Y. NaN gives NaN where the
+// formula has it so; nan_euclidean leaves coordinates out.
+namespace fastml {
+
+enum class Metric : int {
+    // kernels
+    linear,
+    polynomial,     // (gamma x·y + coef0)^degree; by multiplication if the degree is whole
+    sigmoid,        // tanh(gamma x·y + coef0)
+    cosine,         // x·y / (|x| |y|); 0 if either is 0
+    rbf,            // exp(-gamma |x - y|²)
+    laplacian,      // exp(-gamma |x - y|₁)
+    chi2,           // exp(-gamma Σ (x - y)² / (x + y)), x and y >= 0
+    additive_chi2,  // -Σ (x - y)² / (x + y)
+    intersection,   // Σ min(x, y), x and y >= 0
+    normalized_intersection,  // the same over the root of its values at (x, x) and (y, y)
+    // distances
+    euclidean,
+    sqeuclidean,
+    manhattan,
+    chebyshev,
+    minkowski,      // (Σ |x - y|^degree)^(1 / degree)
+    cosine_distance,
+    haversine,      // d = 2: latitude and longitude
+    nan_euclidean,  // over what neither lacks, scaled up to d; NaN if that is nothing
+    nan_sqeuclidean,
+    braycurtis,
+    canberra,
+    hamming,
+};
+
+struct Measure {
+    Metric metric;
+    double gamma, coef0, degree;
+};
+
+// Whether CSR rows will do.
+bool takes_sparse(Metric metric) noexcept;
+
+// out (n, m). With symmetric, Y is X: half the work, an exactly symmetric result, and on the
+// diagonal exactly 1 (rbf, laplacian, chi2) or 0 (distances). With transposed, out is (m, n).
+template <class T>
+Status gram(const Rows<T>& X, const Rows<T>& Y, const Measure& measure, bool symmetric,
+            bool transposed, T* out, int n_threads) noexcept;
+
+// For every row of X the nearest row of Y, and how far it is.
+template <class T>
+Status nearest(const Rows<T>& X, const Rows<T>& Y, const Measure& measure, std::int64_t* index,
+               double* distance, int n_threads) noexcept;
+
+// out (n, r) = K V, V (m, r), one block of K at a time.
+template <class T>
+Status gram_apply(const Rows<T>& X, const Rows<T>& Y, const Measure& measure, const T* V,
+                  std::ptrdiff_t r, double* out, int n_threads) noexcept;
+
+// out = exp, log, tanh or x^parameter of n values: for tests.
+enum class Elementary : int { exp, log, tanh, pow };
+template <class T>
+void elementary(Elementary function, const T* x, std::ptrdiff_t n, T parameter, T* out) noexcept;
+
+}  // namespace fastml

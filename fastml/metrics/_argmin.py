@@ -1,0 +1,128 @@
+"""The nearest of the rows of one matrix to every row of another."""
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn import config_context
+from sklearn.metrics import pairwise as stock
+from sklearn.metrics._pairwise_distances_reduction import ArgKmin
+from sklearn.metrics.pairwise import check_pairwise_arrays
+
+from fastml._native import pairwise as native
+from fastml._runtime.dispatch import Unsupported
+from fastml.metrics import _metrics
+from fastml.metrics._dispatch import pairwise_distances_chunked
+from fastml.metrics._rows import left_sparse, measure_of, replaces, rows_of, threads
+
+# In one pass, without a matrix of distances. True: where both are sparse as well.
+ONE_PASS = {
+    "euclidean": True,
+    "l2": True,
+    "sqeuclidean": True,
+    "manhattan": True,
+    "l1": True,
+    "cityblock": True,
+    "cosine": True,
+    "chebyshev": False,
+    "infinity": False,
+    "minkowski": False,
+    "p": False,
+    "haversine": False,
+    "canberra": False,
+    "braycurtis": False,
+}
+NAMES = {
+    "l2": "euclidean",
+    "l1": "manhattan",
+    "cityblock": "manhattan",
+    "cosine": "cosine_distance",
+    "infinity": "chebyshev",
+}
+
+
+def _refusal(
+    X: Any, Y: Any, *, axis: Any = 1, metric: Any = "euclidean", metric_kwargs: Any = None
+) -> Unsupported | None:
+    if callable(metric) or metric not in (*ArgKmin.valid_metrics(), *ONE_PASS):
+        return None
+    kwds = metric_kwargs or {}
+    if metric not in ONE_PASS or (not ONE_PASS[metric] and (issparse(X) or issparse(Y))):
+        return Unsupported("metric", f"{metric} is not compiled for this", "use another metric")
+    if metric in ("minkowski", "p"):
+        return _metrics.refusal("minkowski", X, Y, True, kwds)
+    if kwds and not (metric == "euclidean" and set(kwds) == {"squared"}):
+        return Unsupported("metric_kwargs", f"{metric} is compiled without any", "leave them out")
+    return None
+
+
+@replaces(stock.pairwise_distances_argmin_min, unless=_refusal)
+def pairwise_distances_argmin_min(X, Y, *, axis=1, metric="euclidean", metric_kwargs=None):
+    """The nearest row of Y to every row of X, the first of equals, and how far it is.
+
+    Examples
+    --------
+    >>> from fastml.metrics.pairwise import pairwise_distances_argmin_min
+    >>> index, distance = pairwise_distances_argmin_min([[0, 0], [1, 3]], [[1, 2], [0, 1]])
+    >>> index
+    array([1, 0])
+    >>> distance
+    array([1., 1.])
+    """
+    return _nearest(X, Y, axis, metric, metric_kwargs or {})
+
+
+@replaces(stock.pairwise_distances_argmin, unless=_refusal)
+def pairwise_distances_argmin(X, Y, *, axis=1, metric="euclidean", metric_kwargs=None):
+    """The nearest row of Y to every row of X, the first of equals.
+
+    Examples
+    --------
+    >>> from fastml.metrics.pairwise import pairwise_distances_argmin
+    >>> pairwise_distances_argmin([[0, 0], [1, 3]], [[1, 2], [0, 1]])
+    array([1, 0])
+    """
+    return _nearest(X, Y, axis, metric, metric_kwargs or {})[0]
+
+
+def _nearest(
+    X: Any, Y: Any, axis: int, metric: Any, kwds: dict[str, Any]
+) -> tuple[np.ndarray, np.ndarray]:
+    finite = "allow-nan" if isinstance(metric, str) and metric == "nan_euclidean" else True
+    X, Y = check_pairwise_arrays(X, Y, ensure_all_finite=finite)
+    if axis == 0:
+        X, Y = Y, X
+    if not callable(metric) and metric in ONE_PASS:
+        return _in_one_pass(X, Y, metric, kwds)
+    with config_context(assume_finite=True):  # it has been checked
+        parts = list(
+            pairwise_distances_chunked(X, Y, reduce_func=_least, metric=metric, **kwds)
+        )
+    index, distance = zip(*parts, strict=True)
+    return np.concatenate(index), np.concatenate(distance)
+
+
+def _least(D: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarray]:
+    index = D.argmin(axis=1)
+    return index, D[np.arange(len(D)), index]
+
+
+def _in_one_pass(
+    X: Any, Y: Any, metric: str, kwds: dict[str, Any]
+) -> tuple[np.ndarray, np.ndarray]:
+    dtype, params = X.dtype, {}
+    metric = NAMES.get(metric, metric)
+    if metric in ("minkowski", "p"):
+        metric, X, Y, params = _metrics.resolve(metric, X, Y, kwds)
+    elif metric == "euclidean":
+        metric = "sqeuclidean" if kwds.get("squared") else metric
+    elif metric == "haversine" and X.shape[1] != 2:
+        raise ValueError("Haversine distance only valid in 2 dimensions")
+    elif metric != "cosine_distance":
+        X, Y = X.astype(np.float64, copy=False), Y.astype(np.float64, copy=False)
+    x, y = map(rows_of, left_sparse(X, Y))
+    index, distance = np.empty(x.n, np.int64), np.empty(x.n)
+    native.nearest(x, y, measure_of(metric, **params), index, distance, threads())
+    if metric == "cosine_distance":
+        distance = distance.astype(dtype, copy=False)
+    return index.astype(np.intp, copy=False), distance

@@ -1,0 +1,108 @@
+"""Validated matrices on their way into the compiled kernels and the results on their way out."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+from sklearn import get_config
+from sklearn.utils._param_validation import validate_params
+
+from fastml._native import pairwise as native
+from fastml._native.rows import Rows
+from fastml._runtime.dispatch import Unsupported, accelerated
+from fastml._runtime.docs import documented_by
+from fastml._runtime.threads import n_threads
+
+
+def replaces(
+    stock: Any, unless: Callable[..., Unsupported | None] | None = None
+) -> Callable[[Any], Any]:
+    """Make a function of ours stand for `stock`: its checks of parameters, its documentation.
+
+    `unless` says which calls go to `stock`, besides those with arrays of another library's.
+    """
+
+    def refusal(X: Any, *args: Any, **kwargs: Any) -> Unsupported | None:
+        if get_config()["array_api_dispatch"] and not isinstance(X, np.ndarray):
+            return Unsupported("X", "only NumPy arrays are compiled for", "pass a NumPy array")
+        return unless(X, *args, **kwargs) if unless is not None else None
+
+    def decorate(ours: Any) -> Any:
+        checked = validate_params(
+            stock._skl_parameter_constraints, prefer_skip_nested_validation=True
+        )(ours)
+        return documented_by(stock)(accelerated(checked, unless=refusal, stock=stock))
+
+    return decorate
+
+
+class _Jobs(threading.local):
+    n_jobs: int | None = None
+
+
+_jobs = _Jobs()
+
+
+@contextmanager
+def jobs(n_jobs: int | None) -> Iterator[None]:
+    """Keep what is computed within to `n_jobs` threads."""
+    before, _jobs.n_jobs = _jobs.n_jobs, n_jobs
+    try:
+        yield
+    finally:
+        _jobs.n_jobs = before
+
+
+def threads() -> int:
+    return n_threads(_jobs.n_jobs)
+
+
+def measure_of(metric: str, **params: Any) -> native.Measure:
+    """The measure, with every parameter as a plain number."""
+    return native.Measure(metric, **{name: float(value) for name, value in params.items()})
+
+
+def rows_of(X: Any) -> Rows:
+    """Rows as kernels take them: in C order, or in CSR in canonical form with 32-bit indices."""
+    if not issparse(X):
+        return Rows(np.ascontiguousarray(X))
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    if not X.indices.dtype == X.indptr.dtype == np.int32:
+        most = np.iinfo(np.int32).max
+        if max(X.nnz, X.shape[1]) > most:
+            raise ValueError(
+                f"X has {X.nnz} stored values in {X.shape[1]} columns: more than {most} of either "
+                "needs 64-bit indices, which fastml does not support. Use a part of the rows."
+            )
+        short = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+        X = csr_array((X.data, *short), shape=X.shape)
+    return Rows(X)
+
+
+def pairs(metric: str, X: Any, Y: Any, *, double: bool = False, **params: Any) -> np.ndarray:
+    """The matrix of a metric over all pairs of rows of X and Y, which is X where both are one.
+
+    `double`: in float64 whatever the dtype of the rows, as SciPy's distances are.
+    """
+    symmetric = X is Y
+    if double and X.dtype != np.float64:
+        X = X.astype(np.float64)
+        Y = X if symmetric else Y.astype(np.float64)
+    # Sparse rows come first: what is wanted then is the transpose.
+    transposed = issparse(Y) and not issparse(X)
+    x = rows_of(X)
+    y = x if symmetric else rows_of(Y)
+    out = np.empty((x.n, y.n), dtype=X.dtype)
+    left, right = (y, x) if transposed else (x, y)
+    native.gram(left, right, measure_of(metric, **params), symmetric, transposed, out, threads())
+    return out
+
+
+def left_sparse(X: Any, Y: Any) -> tuple[Any, Any]:
+    """X in CSR if Y is: kernels that do not store all pairs take their sparse rows from X."""
+    return (csr_array(X), Y) if issparse(Y) and not issparse(X) else (X, Y)
