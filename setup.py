@@ -8,7 +8,13 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 
 # Compiled module -> its folder in csrc. The binding is csrc/<folder>/_<module>.pyx.
-FAMILIES = {"runtime": "common", "rows": "rows", "gemm": "gemm", "kmeans": "kmeans", "kmedians": "kmedians"}
+FAMILIES = {
+    "runtime": "common",
+    "rows": "rows",
+    "gemm": "gemm",
+    "kmeans": "kmeans",
+    "kmedians": "kmedians",
+}
 
 if sys.platform == "win32":
     compile_args, link_args = ["/O2", "/std:c++17"], []

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from fastml._native.rows import Rows
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from fastml._native import kmedians
-from fastml._native.rows import Rows
 
 N_ROWS = (1, 5, 47, 48, 301)
 N_COLUMNS = (1, 2, 7, 16, 33, 130, 1100)  # 1100: beyond what a tile takes at once
@@ -100,7 +100,9 @@ def test_medians(n, d, k, dtype, kind, weighted, values):
     w = rng.integers(0, 4, n) if weighted else np.ones(n, int)
     centers, weights = rng.normal(size=(k, d)).astype(dtype), np.empty(k)
     expected = medians_naive(X, w, labels, centers)
-    kmedians.medians(rows, columns, centers, w.astype(dtype) if weighted else None, labels, weights, 2)
+    kmedians.medians(
+        rows, columns, centers, w.astype(dtype) if weighted else None, labels, weights, 2
+    )
     np.testing.assert_array_equal(centers, expected)
     np.testing.assert_array_equal(weights, np.bincount(labels, w, minlength=k))
 

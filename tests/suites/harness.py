@@ -68,6 +68,22 @@ def compare_with_stock(subject: Any, X: Any, weight: Any = None, kind: str = "")
         assert_same(subject.comparable(got), subject.comparable(expected), X)
 
 
+def check_addition(subject: Any, X: Any, weight: Any = None, kind: str = "") -> None:
+    """Run what scikit-learn has not: its relative's error or finite results, and X as it was."""
+    before = buffers(X)
+    got = _attempt(subject, X, weight, stock=False)
+    for now, then in zip(buffers(X), before, strict=True):
+        np.testing.assert_array_equal(now, then, err_msg="the input was changed")
+    if kind in subject.unspecified:
+        assert not isinstance(got, Exception) or isinstance(got, ValueError | TypeError), repr(got)
+    elif isinstance(got, Exception):
+        expected = _attempt(subject, X, weight, stock=True)
+        assert type(got) is type(expected), f"got {got!r}, {subject.like} gives {expected!r}"
+    else:
+        for name, value in got.items():
+            assert np.isfinite(value).all(), name
+
+
 def _attempt(subject: Any, X: Any, weight: Any, stock: bool) -> dict | Exception:
     with np.errstate(all="ignore"):
         try:

@@ -1,4 +1,4 @@
-"""What fastml replaces, as the suites need it: a new estimator joins by adding its name.
+"""What fastml replaces and adds, as the suites need it: an estimator joins by adding its name.
 
 A `Subject` runs on data and returns named arrays, whether it is a class or a function,
 fastml's or scikit-learn's; the suites compare such outcomes and need to know no more.
@@ -29,6 +29,8 @@ class Subject:
     comparable: prepares an outcome for comparison with scikit-learn's.
     lenient: whether it may work where scikit-learn stumbles over its own input.
     unspecified: kinds of hostile input whose outcome is not compared, and why.
+    like: for an estimator that scikit-learn has not, the one of its that takes the same input.
+    excused: for such an estimator, the checks of `check_estimator` that it need not pass, and why.
     """
 
     name: str
@@ -40,6 +42,8 @@ class Subject:
     comparable: Callable[[dict], dict] = dict
     lenient: bool = False
     unspecified: dict[str, str] = field(default_factory=dict)
+    like: str = ""
+    excused: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return self.name.rpartition(".")[2]
@@ -52,7 +56,8 @@ class Subject:
         return getattr(importlib.import_module(f"fastml.{self.module}"), str(self))
 
     def stock(self) -> Any:
-        return getattr(importlib.import_module(f"sklearn.{self.module}"), str(self))
+        module, _, name = (self.like or self.name).rpartition(".")
+        return getattr(importlib.import_module(f"sklearn.{module}"), name)
 
     def make(self, stock: bool = False, **params: Any) -> Any:
         """Return an unfitted estimator."""
@@ -108,6 +113,11 @@ _TIES = {
     "huge": "squared distances overflow",
 }
 
+_SHUFFLED = {
+    f"check_sample_weight_equivalence_on_{kind}_data": "other rows are drawn once they are shuffled"
+    for kind in ("dense", "sparse")
+}
+
 SUBJECTS = [
     Subject(
         "cluster.KMeans",
@@ -145,7 +155,19 @@ SUBJECTS = [
         lenient=True,
         unspecified=_TIES | {"int8": "scikit-learn's distances wrap around"},
     ),
+    Subject(
+        "cluster.KMedians",
+        _QUICK,
+        long=(
+            _ENDLESS | {"init": "random"},
+            {"n_clusters": 3000, "max_iter": 1, "random_state": 0},
+        ),
+        like="cluster.KMeans",
+        excused=_SHUFFLED,
+    ),
 ]
+REPLACEMENTS = [subject for subject in SUBJECTS if not subject.like]
+ADDITIONS = [subject for subject in SUBJECTS if subject.like]
 ESTIMATORS = [subject for subject in SUBJECTS if subject.call is None]
 
 

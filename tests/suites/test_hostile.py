@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from suites.harness import compare_with_stock
-from suites.registry import SUBJECTS
+from suites.harness import check_addition, compare_with_stock
+from suites.registry import ADDITIONS, REPLACEMENTS
 
 _rng = np.random.default_rng(0)
 X = _rng.random((60, 5))
@@ -89,6 +89,12 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("subject", SUBJECTS, ids=str)
+@pytest.mark.parametrize("subject", REPLACEMENTS, ids=str)
 def test_hostile_input(subject, kind, tmp_path):
     compare_with_stock(subject, KINDS[kind](tmp_path), kind=kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("subject", ADDITIONS, ids=str)
+def test_hostile_input_of_an_addition(subject, kind, tmp_path):
+    check_addition(subject, KINDS[kind](tmp_path), kind=kind)

@@ -8,8 +8,8 @@ hypothesis = pytest.importorskip("hypothesis")
 from hypothesis import HealthCheck, given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from suites.harness import compare_with_stock  # noqa: E402
-from suites.registry import SUBJECTS  # noqa: E402
+from suites.harness import check_addition, compare_with_stock  # noqa: E402
+from suites.registry import ADDITIONS, REPLACEMENTS  # noqa: E402
 
 
 def _strided(X):
@@ -78,7 +78,7 @@ def _settings(examples, **options):
     )
 
 
-@pytest.mark.parametrize("subject", SUBJECTS, ids=str)
+@pytest.mark.parametrize("subject", REPLACEMENTS, ids=str)
 def test_same_as_scikit_learn(subject):
     @_settings(60, derandomize=True)
     @given(inputs())
@@ -89,11 +89,21 @@ def test_same_as_scikit_learn(subject):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("subject", SUBJECTS, ids=str)
+@pytest.mark.parametrize("subject", REPLACEMENTS, ids=str)
 def test_same_as_scikit_learn_at_length(subject):
     @_settings(5000)
     @given(inputs())
     def check(drawn):
         compare_with_stock(subject, *drawn)
+
+    check()
+
+
+@pytest.mark.parametrize("subject", ADDITIONS, ids=str)
+def test_additions(subject):
+    @_settings(60, derandomize=True)
+    @given(inputs())
+    def check(drawn):
+        check_addition(subject, *drawn)
 
     check()
