@@ -16,6 +16,7 @@ FAMILIES = {
     "kmeans": "kmeans",
     "kmedians": "kmedians",
     "pairwise": "pairwise",
+    "strings": "strings",
 }
 
 if sys.platform == "win32":

@@ -47,9 +47,10 @@ class ScalarKernel:
         self, f: Callable[..., Any], *, symmetric: bool = True, reassociate: bool = True
     ) -> None:
         inner = unwrap(f)
+        f = f.__wrapped__ if isinstance(f, ScalarKernel) else f
         self.function = Function(inner.python, inner.fixed, reassociate and inner.reassociate)
         self.symmetric = symmetric
-        functools.update_wrapper(self, f)
+        functools.update_wrapper(self, f, updated=())
 
     def __call__(self, X: Any, Y: Any = None, **params: Any) -> Any:
         Y = X if Y is None else Y

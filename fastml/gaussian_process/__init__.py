@@ -1,0 +1,7 @@
+"""Gaussian processes: scikit-learn's, and kernels of fastml's own in `kernels`."""
+
+from fastml._runtime.modules import fall_through
+
+__all__: list[str] = []
+
+fall_through(__name__)
