@@ -204,9 +204,8 @@ def test_in_estimators(k):
     np.testing.assert_allclose(pairwise_kernels(X, metric=k), K, rtol=1e-12)
     gp = GaussianProcessRegressor(k, alpha=1.0, optimizer=None).fit(X, y)
     assert gp.score(X, y) > 0.3
-    assert (
-        GaussianProcessClassifier(Normalized(k), optimizer=None).fit(X, y > 0.5).predict(X) == y
-    ).mean() > 0.7
+    gp = GaussianProcessClassifier(Normalized(k), optimizer=None).fit(X, y > 0.5)
+    assert gp.score(X, y > 0.5) > 0.7
     svc = SVC(kernel="precomputed").fit(K, y)
     assert svc.score(K, y) > 0.7
 
