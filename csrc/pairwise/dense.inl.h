@@ -1,15 +1,26 @@
 // Dense rows: a block of X against panels of Y.
 
+// Sums over long rows in single precision would lose digits: pieces are added in double.
+constexpr std::ptrdiff_t piece = 256;
+
+template <class T>
+FML_INLINE double long_norm(const T* x, const T* shift, std::ptrdiff_t d) {
+    double sum = 0;
+    for (std::ptrdiff_t p = 0; p < d; p += piece)
+        sum += squared_norm(x + p, shift ? shift + p : nullptr, d - p < piece ? d - p : piece);
+    return sum;
+}
+
 template <class T> FML_INLINE T norm_of(Norm norm, const T* x, const T* shift, std::ptrdiff_t d) {
     if (norm == Norm::none) return 0;
-    if (norm == Norm::squared) return squared_norm(x, shift, d);
-    T sum = 0;
+    if (norm == Norm::squared) return static_cast<T>(long_norm(x, shift, d));
+    double sum = 0;
     if (norm == Norm::inverse_root) {
         for (std::ptrdiff_t p = 0; p < d; ++p) sum += x[p];
     } else {
-        sum = squared_norm<T>(x, nullptr, d);
+        sum = long_norm<T>(x, nullptr, d);
     }
-    return sum > 0 ? 1 / std::sqrt(sum) : T(0);
+    return sum > 0 ? static_cast<T>(1 / std::sqrt(sum)) : T(0);
 }
 
 // Panel j of a chunk of Y.
@@ -80,7 +91,11 @@ template <class T> struct DensePair {
     const T *X, *Y;
     std::ptrdiff_t d;
     T operator()(std::ptrdiff_t i, std::ptrdiff_t j) const {
-        return squared_distance(X + i * d, Y + j * d, d);
+        const T *x = X + i * d, *y = Y + j * d;
+        double sum = 0;
+        for (std::ptrdiff_t p = 0; p < d; p += piece)
+            sum += squared_distance(x + p, y + p, d - p < piece ? d - p : piece);
+        return static_cast<T>(sum);
     }
 };
 

@@ -9,19 +9,38 @@ from sklearn.metrics.pairwise import check_pairwise_arrays
 from sklearn.utils import check_array
 from sklearn.utils._mask import _get_mask
 from sklearn.utils._missing import is_scalar_nan
+from sklearn.utils.extmath import row_norms
 
+from fastml._runtime.dispatch import Unsupported
 from fastml.metrics._rows import pairs, replaces
 
 
-@replaces(stock.euclidean_distances)
+def _norms_are_others(
+    X: Any,
+    Y: Any = None,
+    *,
+    Y_norm_squared: Any = None,
+    squared: Any = False,
+    X_norm_squared: Any = None,
+) -> Unsupported | None:
+    for name, Z, norms in (("X", X, X_norm_squared), ("Y", Y, Y_norm_squared)):
+        if getattr(norms, "dtype", None) != np.float64 or Z is None:
+            continue  # scikit-learn leaves others unused
+        actual = row_norms(Z if issparse(Z) else np.asarray(Z, dtype=np.float64), squared=True)
+        if norms.size == actual.size and not np.allclose(norms.ravel(), actual):
+            instead = "leave them out: there is no gain in passing them"
+            return Unsupported(f"{name}_norm_squared", "they are not the rows' norms", instead)
+    return None
+
+
+@replaces(stock.euclidean_distances, unless=_norms_are_others)
 def euclidean_distances(
     X, Y=None, *, Y_norm_squared=None, squared=False, X_norm_squared=None
 ):
     """Euclidean distances of all pairs of rows.
 
     Distances that are small beside the rows' norms are taken from differences of coordinates. The
-    result of one matrix is exactly symmetric, with zeros on its diagonal. Norms that are passed are
-    checked and otherwise not needed.
+    result of one matrix is exactly symmetric, with zeros on its diagonal. The norms are not needed.
 
     Examples
     --------
