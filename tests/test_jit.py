@@ -312,7 +312,7 @@ REFUSED = [
     (changes, r"changes an array that it is given \(test_jit.py, line \d+: x\[0\] = 1\)"),
     (returns_a_vector, r"it returns array\(float64, 1d, C\), not a real number"),
     (uses_pandas, r"it imports a module: do so outside \(test_jit.py, line \d+: import pandas\)"),
-    (keywords, r"Numba has no \*\*kwargs"),
+    (keywords, r"Numba has no \*\*: name the parameters"),
     (lambda x, y: undefined(x), "name 'undefined' is not defined"),  # noqa: F821
     (lambda x, y: sum(a * b for a, b in zip(x, y)), "yield"),
     (max, "builtin_function_or_method is not a function written in Python"),

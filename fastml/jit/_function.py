@@ -58,22 +58,27 @@ class Function:
 
     def bind(self, params: dict[str, Any]) -> dict[str, Any]:
         """All parameters after the two vectors in order, defaults included."""
-        signature = _signature(self.plain)
-        bound = signature.bind(None, None, **(dict(self.fixed) | params))
-        bound.apply_defaults()
-        kinds = {name: parameter.kind for name, parameter in signature.parameters.items()}
-        for name, kind in kinds.items():
-            if kind is inspect.Parameter.VAR_KEYWORD:
-                raise NotCompilable(self.name, f"Numba has no **{name}: name the parameters")
-        values = [
-            (name, value)
-            for name, value in bound.arguments.items()
-            if kinds[name] is not inspect.Parameter.VAR_POSITIONAL
-        ]
-        return dict(values[2:])
+        given = dict(self.fixed) | params
+        defaults = _parameters(self.plain)
+        if defaults is None:
+            raise NotCompilable(self.name, "Numba has no **: name the parameters")
+        values = defaults | given
+        if len(values) > len(defaults) or any(v is _MISSING for v in values.values()):
+            inspect.signature(self.plain).bind(None, None, **given)  # raises what a call would
+        return values
 
 
-_signature = lru_cache(maxsize=256)(inspect.signature)
+_MISSING = inspect.Parameter.empty
+
+
+@lru_cache(maxsize=256)
+def _parameters(function: FunctionType) -> dict[str, Any] | None:
+    """The parameters after the two vectors, with their defaults; None if there are any others."""
+    parameters = list(inspect.signature(function).parameters.values())
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
+        return None
+    named = [p for p in parameters if p.kind is not inspect.Parameter.VAR_POSITIONAL]
+    return {p.name: p.default for p in named[2:]}
 
 
 def is_function(f: Any) -> bool:

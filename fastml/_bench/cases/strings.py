@@ -1,4 +1,4 @@
-"""Gram matrices of string kernels: scikit-learn's counts and their product, or a plain recursion."""
+"""Gram matrices of string kernels, beside scikit-learn's counts and a recursion in SciPy."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def error(data: tuple[list[str], int], K: np.ndarray) -> float:
     texts, n = data[0][:4], data[1]
     slow = sklearn_ngrams if K[0, 0] == int(K[0, 0]) else numpy_subsequences
     exact = slow((texts, n), 1)()
-    return float(abs(K[:4, :4] / exact - 1).max())
+    return float(abs(K[:4, :4] - exact).max() / exact.max())
 
 
 def ngrams_case(n: int, size: int, alphabet: int, length: int) -> Case:
