@@ -23,9 +23,10 @@ from fastml.jit._function import Function, NotCompilable, Slot, global_names
 
 # Division by zero as NumPy's numbers do it, which is what the elements of x and y are in Python.
 _OPTIONS: dict[str, Any] = {"boundscheck": True, "error_model": "numpy", "forceinline": True}
-# Not "fast": NaN and infinity stay what they are. And no contraction to fused multiply-adds: one
+# Without "nsz": LLVM would turn the sum of terms of which some are zero into one under a condition,
+# which it does not vectorise. Not "fast": NaN and infinity stay what they are. And no contraction to fused multiply-adds: one
 # product of a difference would be rounded and the other not, and f(x, x) not be zero.
-_REASSOCIATE: dict[str, Any] = {"fastmath": {"reassoc", "nsz"}}
+_REASSOCIATE: dict[str, Any] = {"fastmath": {"reassoc"}}
 
 _ROW = """
 def row(x_, Y_, count, d, out_, slots_):
