@@ -95,7 +95,7 @@ class MahalanobisKMeans(Partition):
     >>> import numpy as np
     >>> from fastml.cluster import MahalanobisKMeans
     >>> X = np.array([[1, 200], [1, 400], [1, 0], [10, 200], [10, 400], [10, 0]])
-    >>> model = MahalanobisKMeans(n_clusters=2, random_state=0).fit(X)
+    >>> model = MahalanobisKMeans(n_clusters=2, n_init=5, random_state=0).fit(X)
     >>> centers = model.cluster_centers_
     >>> centers[centers[:, 0].argsort()].round(6)
     array([[  1., 200.],
@@ -158,7 +158,7 @@ class MahalanobisKMeans(Partition):
         w = None if sample_weight is None else _check_sample_weight(sample_weight, X)
         self.location_ = np.average(X, axis=0, weights=w).astype(X.dtype, copy=False)
         covariance = self._shrunk(self._covariance_of(X, w))
-        self._factor = _factor_of(covariance)
+        self._factor = _factor_of(covariance, len(X))
         self.covariance_ = covariance
         inner = KMeans(
             self.n_clusters,
@@ -169,11 +169,11 @@ class MahalanobisKMeans(Partition):
             verbose=self.verbose,
             random_state=self.random_state,
         )
-        with fit_task(self, 1, X=X, metadata={"sample_weight": sample_weight}) as task:
-            with task.subtask("k-means") as step:
-                inner.fit(self._whitened(X), sample_weight=w)
-                centers = inner.cluster_centers_ @ self._factor.T.astype(X.dtype) + self.location_
-                step.attributes = {"kmeans_": inner, "cluster_centers_": centers}
+        task = fit_task(self, 1, X=X, metadata={"sample_weight": sample_weight})
+        with task, task.subtask("k-means") as step:
+            inner.fit(self._whitened(X), sample_weight=w)
+            centers = inner.cluster_centers_ @ self._factor.T.astype(X.dtype) + self.location_
+            step.attributes = {"kmeans_": inner, "cluster_centers_": centers}
         self.kmeans_, self.cluster_centers_ = inner, centers
         self.labels_, self.inertia_, self.n_iter_ = inner.labels_, inner.inertia_, inner.n_iter_
         self._n_features_out = self.n_clusters
@@ -287,9 +287,9 @@ class MahalanobisKMeans(Partition):
         return self.init if isinstance(self.init, str) else init
 
 
-def _factor_of(covariance: np.ndarray) -> np.ndarray:
+def _factor_of(covariance: np.ndarray, n: int) -> np.ndarray:
     """The lower Cholesky factor; an error that says what to do if there is none to speak of."""
-    scale = np.sqrt(np.diagonal(covariance))
+    scale = np.sqrt(np.maximum(np.diagonal(covariance), 0))
     try:
         if not (scale > 0).all():
             raise LinAlgError
@@ -301,7 +301,7 @@ def _factor_of(covariance: np.ndarray) -> np.ndarray:
         rank = np.linalg.matrix_rank(covariance, hermitian=True)
         raise ValueError(
             f"The covariance is singular or not positive definite (rank {rank} of "
-            f"{len(covariance)}), so Mahalanobis distances do not exist. Set shrinkage above 0, "
-            "drop features that others determine, or give another covariance."
+            f"{len(covariance)}; n_samples={n}), so Mahalanobis distances do not exist. "
+            "Set shrinkage above 0, drop features that others determine, or give another covariance."
         ) from None
     return factor * scale[:, None]

@@ -30,6 +30,7 @@ class Subject:
     lenient: whether it may work where scikit-learn stumbles over its own input.
     unspecified: kinds of hostile input whose outcome is not compared, and why.
     like: for an estimator that scikit-learn has not, the one of its that takes the same input.
+    sparse: whether it takes CSR.
     excused: for such an estimator, the checks of `check_estimator` that it need not pass, and why.
     """
 
@@ -43,6 +44,7 @@ class Subject:
     lenient: bool = False
     unspecified: dict[str, str] = field(default_factory=dict)
     like: str = ""
+    sparse: bool = True
     excused: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -176,7 +178,7 @@ SUBJECTS = [
         like="cluster.KMeans",
         excused=_SHUFFLED,
         unspecified=dict.fromkeys(_FEW_ROWS, "clusters without rows have no center")
-        | {"huge": "squares overflow"},
+        | {"huge": "squares overflow", "random": "rows may coincide"},
     ),
     Subject(
         "cluster.MahalanobisKMeans",
