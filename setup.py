@@ -13,6 +13,7 @@ FAMILIES = {
     "rows": "rows",
     "gemm": "gemm",
     "jit": "jit",
+    "kernel_kmeans": "kernel_kmeans",
     "kmeans": "kmeans",
     "kmedians": "kmedians",
     "pairwise": "pairwise",

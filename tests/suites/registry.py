@@ -30,6 +30,7 @@ class Subject:
     lenient: whether it may work where scikit-learn stumbles over its own input.
     unspecified: kinds of hostile input whose outcome is not compared, and why.
     like: for an estimator that scikit-learn has not, the one of its that takes the same input.
+    sparse: whether it takes CSR.
     excused: for such an estimator, the checks of `check_estimator` that it need not pass, and why.
     """
 
@@ -43,6 +44,7 @@ class Subject:
     lenient: bool = False
     unspecified: dict[str, str] = field(default_factory=dict)
     like: str = ""
+    sparse: bool = True
     excused: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -113,6 +115,8 @@ _TIES = {
     "huge": "squared distances overflow",
 }
 
+_FEW_ROWS = ("constant", "constant_feature", "duplicates", "denormal", "wide", "csr_empty", "bool")
+_SPARSE = ("csr", "csr_int64", "csc", "csr_messy", "csr_empty")
 _SHUFFLED = {
     f"check_sample_weight_equivalence_on_{kind}_data": "other rows are drawn once they are shuffled"
     for kind in ("dense", "sparse")
@@ -164,6 +168,27 @@ SUBJECTS = [
         ),
         like="cluster.KMeans",
         excused=_SHUFFLED,
+    ),
+    Subject(
+        "cluster.KernelKMeans",
+        _QUICK,
+        long=(_ENDLESS, _ENDLESS | {"max_gram_mb": None, "n_clusters": 3}),
+        large={"max_gram_mb": 0, "max_iter": 2, "n_init": 1},
+        long_shape=(12_000, 20),
+        like="cluster.KMeans",
+        excused=_SHUFFLED,
+        unspecified=dict.fromkeys(_FEW_ROWS, "clusters without rows have no center")
+        | {"huge": "squares overflow", "random": "rows may coincide"},
+    ),
+    Subject(
+        "cluster.MahalanobisKMeans",
+        _QUICK,
+        long=(_ENDLESS,),
+        like="cluster.KMeans",
+        excused=_SHUFFLED,
+        unspecified=dict.fromkeys(_FEW_ROWS, "the covariance is singular")
+        | dict.fromkeys(_SPARSE, "sparse rows are refused")
+        | {"huge": "squares overflow"},
     ),
 ]
 REPLACEMENTS = [subject for subject in SUBJECTS if not subject.like]

@@ -1,0 +1,100 @@
+"""The Gram matrix of kernel k-means: kept, or computed again as it is needed."""
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.gaussian_process.kernels import Kernel
+from sklearn.metrics.pairwise import KERNEL_PARAMS
+
+from fastml._native import kernel_kmeans as native
+from fastml._runtime.threads import n_threads
+from fastml.jit import ScalarKernel
+from fastml.metrics.pairwise import gram_apply, pairwise_kernels
+
+BLOCK = 1 << 21  # entries of a Gram matrix of a kernel object that are formed at once
+
+
+class KernelFunction:
+    """A kernel by name, object or function, with its parameters."""
+
+    def __init__(self, kernel: Any, params: dict[str, Any]) -> None:
+        self.kernel, self.params = kernel, params
+        if isinstance(kernel, str):
+            # Each kernel has defaults of its own.
+            names = KERNEL_PARAMS[kernel]
+            self.params = {k: v for k, v in params.items() if k in names and v is not None}
+
+    def __call__(self, X: Any, Y: Any) -> np.ndarray:
+        if isinstance(self.kernel, Kernel):
+            return self.kernel(X, Y)
+        return pairwise_kernels(X, Y, metric=self.kernel, **self.params)
+
+    def apply(self, X: Any, Y: Any, V: np.ndarray) -> np.ndarray:
+        """The Gram matrix of the rows of X and Y, times V."""
+        if not isinstance(self.kernel, Kernel):
+            return gram_apply(X, Y, V, metric=self.kernel, **self.params)
+        rows = max(1, BLOCK // V.shape[0])
+        blocks = range(0, len(X), rows)
+        return np.concatenate([self.kernel(X[i : i + rows], Y) @ V for i in blocks])
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        """K(x, x) for the rows of X."""
+        # A function in Python is called for every pair; for others a call costs more than a block.
+        python = callable(self.kernel) and not isinstance(self.kernel, Kernel | ScalarKernel)
+        rows = 1 if python else 64
+        blocks = (X[i : i + rows] for i in range(0, X.shape[0], rows))
+        return np.concatenate([self(block, block).diagonal() for block in blocks]).astype(float)
+
+
+class Gram:
+    """A Gram matrix in memory."""
+
+    def __init__(self, K: np.ndarray) -> None:
+        self.K = K
+        self.n, self.dtype = len(K), K.dtype
+        self.diagonal = K.diagonal().astype(np.float64)
+
+    def rows(self, index: Any) -> np.ndarray:
+        return self.K[index].astype(np.float64)
+
+    def move(
+        self,
+        rows: np.ndarray,
+        source: np.ndarray | None,
+        target: np.ndarray,
+        w: np.ndarray,
+        sums: np.ndarray,
+    ) -> None:
+        """Add rows, times their weights, to the sums of `target`; take them from `source`."""
+        native.move_rows(self.K, rows, source, target, w, sums, n_threads())
+
+
+class StreamedGram(Gram):
+    """One that is never formed."""
+
+    def __init__(self, kernel: KernelFunction, X: Any, dtype: np.dtype) -> None:
+        self.kernel, self.X = kernel, X
+        self.n, self.dtype = X.shape[0], dtype
+        self.diagonal = kernel.diagonal(X)
+
+    def rows(self, index: Any) -> np.ndarray:
+        return np.asarray(self.kernel(self.X[index], self.X), dtype=np.float64)
+
+    def move(self, rows, source, target, w, sums):
+        V = np.zeros((len(rows), len(sums)))
+        V[np.arange(len(rows)), target] = w
+        if source is not None:
+            V[np.arange(len(rows)), source] = -w
+        entering = self.X if len(rows) == self.n else self.X[rows]
+        sums += self.kernel.apply(self.X, entering, V).T
+
+
+def gram_of(kernel: KernelFunction, X: Any, max_mb: float | None) -> Gram:
+    """The Gram matrix of the rows of X, kept in their precision if that takes no more memory."""
+    single = getattr(X, "dtype", None) == np.float32
+    dtype = np.dtype(np.float32 if single else np.float64)
+    if max_mb is not None and X.shape[0] ** 2 * dtype.itemsize > max_mb * 2**20:
+        return StreamedGram(kernel, X, dtype)
+    K = kernel(X, X)
+    return Gram(np.require(K.toarray() if issparse(K) else K, dtype, ["C", "A"]))
