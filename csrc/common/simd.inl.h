@@ -228,11 +228,15 @@ template <class V, class T> FML_INLINE V load(const T* p) {
 template <class V, class T> FML_INLINE void store(T* p, const V& v) {
     std::memcpy(p, &v, sizeof v);
 }
+// Less zero, which changes nothing: of a lane after the other GCC makes a masked move each.
 template <class V, class T> FML_INLINE V broadcast(T x) {
+#if defined(__GNUC__) && !defined(FML_PLAIN_VECTORS)
+    return x - V{};
+#else
     V v;
-    FML_UNROLL
     for (int i = 0; i < static_cast<int>(sizeof(V) / sizeof(T)); ++i) v[i] = x;
     return v;
+#endif
 }
 template <class T, class B> FML_INLINE typename Simd<T>::Vec load_as(const B* p) {
     if constexpr (std::is_same_v<T, B>)

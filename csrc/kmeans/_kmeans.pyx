@@ -23,6 +23,29 @@ cdef extern from "kmeans/kmeans.h" namespace "fastml" nogil:
     Status c_column_moments "fastml::column_moments"[T](
         const CRows[T]&, double*, double*, int) noexcept
 
+cdef extern from "kmeans/lloyd.h" namespace "fastml" nogil:
+    cdef cppclass Bounds:
+        float* upper
+        float* lower
+
+    cdef cppclass CMemory "fastml::Memory"[T]:
+        Bounds bounds
+        int32_t* before
+        int32_t* work
+        T* centers
+        double* sums
+        double* weights
+        bool_t wanted
+        bool_t bounded
+        int wait
+        int patience
+        int age
+        double settled
+
+    Status c_lloyd_step "fastml::lloyd_step"[T](
+        const CRows[T]&, const T*, const T*, Py_ssize_t, CMemory[T]&, int32_t*, Py_ssize_t*,
+        double*, double*, int) noexcept
+
 cdef extern from "kmeans/seeding.h" namespace "fastml" nogil:
     cdef cppclass Sketch:
         signed char* codes
@@ -154,6 +177,63 @@ def column_moments(
         else:
             status = c_column_moments(rows.double_, &mean[0], &variance[0], n_threads)
     check(status)
+
+
+cdef class Memory:
+    """What Lloyd's steps on dense rows remember: bounds on distances, and the sums of clusters.
+
+    `w` are the weights, of the rows' dtype, or None.
+    """
+    cdef Rows rows
+    cdef object w, buffers
+    cdef int n_threads
+    cdef CMemory[float] single
+    cdef CMemory[double] double_
+
+    def __init__(self, Rows rows, w, Py_ssize_t k, int n_threads):
+        self.rows, self.w, self.n_threads = rows, w, n_threads
+        if rows.X.dtype == np.float32:
+            self._begin[float](&self.single, k, NULL)
+        else:
+            self._begin[double](&self.double_, k, NULL)
+
+    cdef _begin(self, CMemory[floating]* memory, Py_ssize_t k, const floating* kind):
+        cdef float[:, ::1] bounds = np.empty((2, self.rows.n), dtype=np.float32)
+        cdef int32_t[:, ::1] lists = np.empty((2, self.rows.n), dtype=np.int32)
+        cdef floating[:, ::1] centers = np.empty((k, self.rows.d), dtype=self.rows.X.dtype)
+        cdef double[::1] sums = np.empty(k * (self.rows.d + 1))
+        self.buffers = bounds, lists, centers, sums
+        memory.bounds.upper, memory.bounds.lower = &bounds[0, 0], &bounds[1, 0]
+        memory.before, memory.work = &lists[0, 0], &lists[1, 0]
+        memory.centers = &centers[0, 0]
+        memory.sums, memory.weights = &sums[0], &sums[k * self.rows.d]
+        np.asarray(lists)[0] = -1
+        memory.age = 1 << 16  # no sums yet
+
+    def step(
+        self,
+        const floating[:, ::1] centers,  # IN
+        int32_t[::1] labels,             # INOUT: what the last step left
+        double[:, ::1] sums,             # OUT, or None
+        double[::1] weights,             # OUT, or None
+    ):
+        """Label every row with its nearest center; return how many labels changed."""
+        cdef CRows[floating] r = of[floating](self.rows, NULL)
+        cdef const floating[::1] w = self.w
+        cdef const floating* pw = pointer(w)
+        cdef double* psums = &sums[0, 0] if sums is not None else NULL
+        cdef double* pweights = &weights[0] if weights is not None else NULL
+        cdef Py_ssize_t changed = 0
+        cdef Status status
+        with nogil:
+            if floating is float:
+                status = c_lloyd_step(r, pw, &centers[0, 0], centers.shape[0], self.single,
+                                      &labels[0], &changed, psums, pweights, self.n_threads)
+            else:
+                status = c_lloyd_step(r, pw, &centers[0, 0], centers.shape[0], self.double_,
+                                      &labels[0], &changed, psums, pweights, self.n_threads)
+        check(status)
+        return changed
 
 
 cdef class Seeds:

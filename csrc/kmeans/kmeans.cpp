@@ -11,6 +11,7 @@
 #include "common/columns.h"
 #include "common/isa.h"
 #include "common/scratch.h"
+#include "kmeans/labels.h"
 
 #define FML_KERNEL "kmeans/kmeans.inl.h"
 #include "common/foreach_isa.h"
@@ -19,61 +20,16 @@
 namespace fastml {
 namespace {
 
-// Sums of a few clusters fit in L2 beside the data: each block of rows keeps its own.
-constexpr ptrdiff_t fused_sums = 1 << 14;
-
-// How many blocks to label rows in: so many that none keeps Ctrl-C waiting, but not more sums
-// (part values a block) than 64 MB.
-ptrdiff_t blocks_for(double work, ptrdiff_t part) {
-    constexpr double largest = 1e9;  // multiply-adds a block: some 10 ms
-    const double wanted = std::fmin(work / largest, 1e9);
-    if (!part) return std::max(free_blocks, static_cast<ptrdiff_t>(wanted));
-    const ptrdiff_t most = (64 << 20) / (part * static_cast<ptrdiff_t>(sizeof(double)));
-    return std::max(summed_blocks, std::min(static_cast<ptrdiff_t>(wanted), most));
-}
-
 template <class T>
 Status assign_dense(const Rows<T>& X, const T* w, const T* centers, ptrdiff_t k,
                     std::int32_t* labels, ptrdiff_t* changed, double* sums, double* weights,
                     int n_threads) noexcept {
-    const TileShape s = chosen_shape<T>();
-    const double work = static_cast<double>(X.n) * k * X.d;
-    n_threads = threads_for(work, n_threads);
-    const ptrdiff_t panels = ceil_div(k, s.rows);
-    const bool fused = sums && k * X.d <= fused_sums;
-    const ptrdiff_t part = fused ? k * (X.d + 1) : 0;
-    const Grid grid(X.n, blocks_for(work, part));
-    const ptrdiff_t per_thread = aligned(s.cols * X.d + spill_size(s, X.d, panels));
-    Scratch<T> packed(panels * s.rows * X.d), bias(panels * s.rows);
-    Scratch<T> scratch(n_threads * per_thread);
-    Scratch<double> parts(grid.blocks * part);
-    Scratch<ptrdiff_t> moved(grid.blocks);
-    if (!packed || !bias || !scratch || !parts || !moved) return Status::no_memory;
-
-    const auto pack = FML_PICK(pack_centers_panel<T>);
-    for (ptrdiff_t i = 0; i < panels; ++i) pack(centers, k, X.d, i, packed.get(), bias.get());
-    const auto run = FML_PICK(assign_dense_block<T>);
-    const auto add = FML_PICK(sum_block<T>);
-    const Status status = parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int worker) {
-        moved[b] = run(X, grid.begin(b), grid.end(b), packed.get(), bias.get(), panels, labels,
-                       scratch.get() + worker * per_thread);
-        if (!fused) return;
-        double* mine = parts.get() + b * part;
-        std::memset(mine, 0, part * sizeof(double));
-        add(X, w, labels, grid.begin(b), grid.end(b), mine, mine + k * X.d);
-    });
-    if (status != Status::ok) return status;
-    *changed = 0;
-    for (ptrdiff_t b = 0; b < grid.blocks; ++b) *changed += moved[b];
-    if (!sums) return Status::ok;
-    if (!fused) return sum_by_label(X, w, labels, k, sums, weights, n_threads);
-    // Parts lie (sums, weights) behind each other; add the two in one go each.
-    for (ptrdiff_t e = 0; e < part; ++e) {
-        double sum = 0;
-        for (ptrdiff_t b = 0; b < grid.blocks; ++b) sum += parts[b * part + e];
-        (e < k * X.d ? sums[e] : weights[e - k * X.d]) = sum;
-    }
-    return Status::ok;
+    Scratch<std::int32_t> work(X.n);
+    if (!work) return Status::no_memory;
+    const Status status =
+        label_rows(X, nullptr, X.n, centers, k, Bounds{}, labels, work.get(), changed, n_threads);
+    if (status != Status::ok || !sums) return status;
+    return sum_by_label(X, w, labels, k, sums, weights, n_threads);
 }
 
 template <class T>
@@ -109,11 +65,35 @@ Status assign(const Rows<T>& X, const T* w, const T* centers, ptrdiff_t k, std::
     return run(X, w, centers, k, labels, changed, sums, weights, n_threads);
 }
 
-// A stable counting sort by label, then each cluster on its own: no partial sums to merge, and
-// rows are added in ascending order whatever the number of threads.
+// A few sums: each block of rows has its own.
+template <class T>
+static Status sum_in_blocks(const Rows<T>& X, const T* w, const std::int32_t* labels, ptrdiff_t k,
+                            double* sums, double* weights, int n_threads) {
+    const ptrdiff_t part = k * (X.d + 1);
+    const Grid grid(X.n, summed_blocks);
+    Scratch<double> parts(grid.blocks * part), total(part);
+    if (!parts || !total) return Status::no_memory;
+    const auto add = FML_PICK(sum_block<T>);
+    n_threads = threads_for(passed_over * X.n * X.d, n_threads);
+    const Status status = parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int) {
+        double* mine = parts.get() + b * part;
+        std::memset(mine, 0, part * sizeof(double));
+        add(X, w, labels, grid.begin(b), grid.end(b), mine, mine + k * X.d);
+    });
+    if (status != Status::ok) return status;
+    add_parts(parts.get(), grid.blocks, part, total.get());
+    std::memcpy(sums, total.get(), k * X.d * sizeof(double));
+    std::memcpy(weights, total.get() + k * X.d, k * sizeof(double));
+    return status;
+}
+
+// Many sums: a stable counting sort by label, then each cluster on its own, so that there are no
+// partial sums to merge, and rows are added in ascending order whatever the number of threads.
 template <class T>
 Status sum_by_label(const Rows<T>& X, const T* w, const std::int32_t* labels, ptrdiff_t k,
                     double* sums, double* weights, int n_threads) noexcept {
+    if (!X.indptr && k * X.d <= fused_sums)
+        return sum_in_blocks(X, w, labels, k, sums, weights, n_threads);
     Scratch<ptrdiff_t> start(k + 1);
     Scratch<std::int32_t> order(X.n);
     if (!start || !order) return Status::no_memory;

@@ -1,2 +1,3 @@
 #include "kmeans/dense.inl.h"
 #include "kmeans/sparse.inl.h"
+#include "kmeans/sums.inl.h"

@@ -114,10 +114,14 @@ def about_their_mean(X: Any, centers: np.ndarray) -> tuple[Rows, np.ndarray]:
 
 
 def initial_centers(
-    estimator: Any, rows: Rows, w: np.ndarray | None, random_state: np.random.RandomState
+    estimator: Any,
+    rows: Rows,
+    w: np.ndarray | None,
+    random_state: np.random.RandomState,
+    k: int | None = None,
 ) -> np.ndarray:
-    """Centers by the estimator's `init`, less the rows' shift."""
-    init, k = estimator.init, estimator.n_clusters
+    """Centers by the estimator's `init`, less the rows' shift: k, or as many as it has clusters."""
+    init, k = estimator.init, estimator.n_clusters if k is None else k
     if isinstance(init, str) and init == "k-means++":
         return dense_rows(rows, greedy_seeds(rows, w, k, random_state))
     if isinstance(init, str):  # "random"
@@ -127,7 +131,10 @@ def initial_centers(
         given = rows.X if rows.shift is None else rows.X - rows.shift
         init = init(given, k, random_state=random_state)
         centers = check_array(init, dtype=rows.dtype, copy=False, order="C")
-        estimator._validate_center_shape(rows.X, centers)
+        if k == estimator.n_clusters:
+            estimator._validate_center_shape(rows.X, centers)
+        elif centers.shape != (k, rows.d):
+            raise ValueError(f"init gave centers of shape {centers.shape}, not {(k, rows.d)}.")
         return centers
     centers = check_array(init, dtype=rows.dtype, copy=True, order="C")
     estimator._validate_center_shape(rows.X, centers)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
 from fastml._native import kmeans as native
 from fastml._native.rows import Rows
@@ -13,11 +14,15 @@ from fastml.cluster._seeding import dense_rows
 
 
 class Block(NamedTuple):
-    """Rows with their weights (None: equal) and their labels, which `Lloyd.map` rewrites."""
+    """Rows with their weights (None: equal) and their labels, which `Lloyd.map` rewrites.
+
+    `memory` is what saves work from one iteration to the next; None to do without.
+    """
 
     rows: Rows
     w: np.ndarray | None
     labels: np.ndarray
+    memory: native.Memory | None = None
 
 
 class Farthest(NamedTuple):
@@ -59,9 +64,7 @@ class Lloyd:
     def map(self, block: Block, state: State) -> Part:
         centers = state.centers
         sums, weights = np.empty(centers.shape), np.empty(len(centers))
-        changed = native.assign(
-            block.rows, centers, block.w, block.labels, sums, weights, self.threads
-        )
+        changed = relabel(block, centers, sums, weights, self.threads)
         part = Part(sums, weights, changed, None)
         return part if weights.all() else part._replace(farthest=self._farthest(block, part, state))
 
@@ -84,7 +87,7 @@ class Lloyd:
 
     def _farthest(self, block: Block, part: Part, state: State) -> Farthest:
         """Picked as scikit-learn picks them, in its order."""
-        rows, w, labels = block
+        rows, w, labels, _ = block
         n_empty = min(np.count_nonzero(part.weights == 0), rows.n)
         sqdist = np.empty(rows.n, rows.dtype)
         native.inertia(rows, state.centers, None, labels, sqdist, self.threads)
@@ -92,6 +95,26 @@ class Lloyd:
         weights = np.ones(n_empty) if w is None else w[index].astype(np.float64)
         far = dense_rows(rows, index).astype(np.float64)
         return Farthest(sqdist[index], far, labels[index], weights)
+
+
+def relabel(
+    block: Block,
+    centers: np.ndarray,
+    sums: np.ndarray | None,
+    weights: np.ndarray | None,
+    threads: int,
+) -> int:
+    """Label the rows with their nearest centers; return how many labels changed."""
+    if block.memory is not None:
+        return block.memory.step(centers, block.labels, sums, weights)
+    return native.assign(block.rows, centers, block.w, block.labels, sums, weights, threads)
+
+
+def memory_for(rows: Rows, w: np.ndarray | None, k: int, threads: int) -> native.Memory | None:
+    """What saves work between iterations, where there is enough of it: 16 bytes a row."""
+    if issparse(rows.X) or k < 4 or rows.n * rows.d * k < 1 << 20:
+        return None
+    return native.Memory(rows, w, k, threads)
 
 
 def relocate(part: Part) -> None:
@@ -155,7 +178,8 @@ def lloyd(
     `report` takes the lines that verbose mode prints. `attributes` makes the fitted attributes of
     the model reached, for callbacks.
     """
-    block = Block(rows, w, np.full(rows.n, -1, dtype=np.int32))
+    memory = memory_for(rows, w, len(centers), threads)
+    block = Block(rows, w, np.full(rows.n, -1, dtype=np.int32), memory)
     labels, method = block.labels, Lloyd(tol, threads)
     state, done = method.init(None, centers), False
     for i in range(max_iter):
@@ -180,6 +204,6 @@ def lloyd(
             break
     if not state.settled:
         # The centers moved after the last assignment: labels as predict will give them.
-        native.assign(rows, state.centers, None, labels, None, None, threads)
+        relabel(block, state.centers, None, None, threads)
     inertia = native.inertia(rows, state.centers, w, labels, None, threads)
     return Run(labels, inertia, state.centers, i + 1)

@@ -47,7 +47,7 @@ def test_selection():
     assert "sklearn.svm.tests.test_svm" not in modules
     common = "sklearn.tests.test_common::test_estimators[{}(n_init=2)-check_fit2d_1sample]"
     assert select.concerns(common.format("KMeans"), NAMES)
-    assert not select.concerns(common.format("BisectingKMeans"), NAMES)
+    assert not select.concerns(common.format("SpectralClustering"), NAMES)
     assert select.concerns(f"{K_MEANS}::test_kmeans_verbose", NAMES)
 
 

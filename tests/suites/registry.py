@@ -143,6 +143,13 @@ SUBJECTS = [
         unspecified=_TIES,
     ),
     Subject(
+        "cluster.BisectingKMeans",
+        _QUICK,
+        long=(_ENDLESS,),
+        comparable=_by_centers,
+        unspecified=_TIES,
+    ),
+    Subject(
         "cluster.k_means",
         _QUICK,
         long=(_ENDLESS,),

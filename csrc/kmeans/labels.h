@@ -1,0 +1,58 @@
+#pragma once
+// How rows are labelled: shared by the drivers of this family.
+#include <cstddef>
+#include <cstdint>
+
+#include "common/pool.h"
+#include "common/rows.h"
+#include "common/scratch.h"
+
+namespace fastml {
+
+// Sums of a few clusters, k * d of them, fit in L2 beside the data: each block of rows has its own.
+constexpr std::ptrdiff_t fused_sums = 1 << 14;
+
+// For every row (n of each, or null): its label's center is at most `upper` away, every other
+// center at least `lower`.
+struct Bounds {
+    float *upper, *lower;
+};
+
+// Bounds are kept in single precision: outward by more than it rounds.
+constexpr float bound_up = 1 + 1e-6f, bound_down = 1 - 1e-6f;
+
+// A score x·c - |c|²/2 is wrong by no more than gamma * |c| (|x| + |c|), and by what rounding the
+// operands costs: |x - x̂| |c| + |x̂| |c - ĉ|. |c| <= reach, |c - ĉ| <= lost.
+template <class T> struct Margin {
+    T gamma, reach, lost;
+};
+
+// That of scores in T.
+template <class T>
+Margin<T> margin_of(const T* centers, std::ptrdiff_t k, std::ptrdiff_t d) noexcept;
+
+// Outside of this range squares leave single precision, in which bounds are kept.
+inline bool in_range(double reach) { return reach > 1e-12 && reach < 1e15; }
+
+// Centers as A panels with their starting scores.
+template <class T> struct Packed {
+    const T *panels, *bias;
+    std::ptrdiff_t n_panels;
+    Margin<T> margin;
+};
+
+// Labels (and bounds, if they are not null) of n rows, those of `list` or all. `work`, n entries,
+// may be the list itself, which is lost then. Sooner than with `packed` alone where scores in
+// lower precision tell most rows' labels; the same labels in any case. *changed, if not null:
+// how many are new.
+template <class T>
+Status label_rows(const Rows<T>& X, const std::int32_t* list, std::ptrdiff_t n, const T* centers,
+                  std::ptrdiff_t k, const Bounds& bounds, std::int32_t* labels, std::int32_t* work,
+                  std::ptrdiff_t* changed, int n_threads) noexcept;
+
+// near[i] = at most the distance from row i to the nearest of the centers.
+template <class T>
+Status reach_rows(const Rows<T>& X, const T* centers, std::ptrdiff_t k, float* near,
+                  int n_threads) noexcept;
+
+}  // namespace fastml
