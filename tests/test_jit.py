@@ -501,6 +501,20 @@ def test_numba_is_imported_when_something_is_compiled():
     assert run_python(code).split() == ["False", "True"]
 
 
+def test_without_numba_python_runs():
+    code = (
+        "import sys; sys.modules['numba'] = None\n"
+        "import numpy as np, fastml.jit\n"
+        "f = fastml.jit.kernel(lambda x, y: x[0] * y[0])\n"
+        "print(f(2 * np.ones((1, 1))).item())\n"
+        "try: fastml.jit.compile_pair(f)\n"
+        "except fastml.jit.NotCompilable as error: print(error)\n"
+    )
+    first, second = run_python(code).splitlines()
+    assert first == "4.0"
+    assert "Numba cannot be imported" in second
+
+
 def slow(x, y):
     total = 0.0
     for i in range(200_000):

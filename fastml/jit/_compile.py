@@ -23,8 +23,8 @@ from fastml.jit._function import Function, NotCompilable, Slot, global_names
 
 # Division by zero as NumPy's numbers do it, which is what the elements of x and y are in Python.
 _OPTIONS: dict[str, Any] = {"boundscheck": True, "error_model": "numpy", "forceinline": True}
-# Without "nsz": LLVM would turn the sum of terms of which some are zero into one under a condition,
-# which it does not vectorise. Not "fast": NaN and infinity stay what they are. And no contraction to fused multiply-adds: one
+# Not "fast": NaN and infinity stay what they are. Not "nsz": LLVM would make of a sum of terms that
+# may be zero one with additions under a condition, which it does not vectorise. Not "contract": one
 # product of a difference would be rounded and the other not, and f(x, x) not be zero.
 _REASSOCIATE: dict[str, Any] = {"fastmath": {"reassoc"}}
 

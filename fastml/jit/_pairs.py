@@ -94,7 +94,9 @@ def compile_pair(f: Any, dtype: Any = np.float64, out_dtype: Any = None, **param
     out_dtype = np.dtype(out_dtype)
     found, arrays = slots(function, params)
     key = (_key(function), dtype, out_dtype, found)
-    code = _once(key, lambda compiler: compiler.compile_row(function, dtype, out_dtype, found))
+    code = _once(
+        function.name, key, lambda compiler: compiler.compile_row(function, dtype, out_dtype, found)
+    )
     words = addresses(arrays, found)
     return Pairs(function, params, dtype, out_dtype, code.address, arrays, words)
 
@@ -124,7 +126,7 @@ def pair_address(f: Any, dtype: Any = np.float64, **params: Any) -> int:
         code = compiler.compile_pair(function, dtype, found, words.ctypes.data)
         return code, own, words  # the code reads them
 
-    return _once((_key(function), dtype, found, values), build)[0].address
+    return _once(function.name, (_key(function), dtype, found, values), build)[0].address
 
 
 def is_compiled(f: Any, dtype: Any = np.float64, **params: Any) -> bool:
@@ -142,18 +144,20 @@ def _key(function: Function) -> Hashable:
     return identity(function.plain) if same else id(function.python), function.reassociate
 
 
-def _once(key: Hashable, build: Any) -> Any:
+def _once(name: str, key: Hashable, build: Any) -> Any:
     code = _compiled.get(key)
     if code is None:
         with _lock:
             code = _compiled.get(key)
             if code is None:
-                from fastml.jit import _compile
-
                 try:
+                    from fastml.jit import _compile
+
                     code = build(_compile)
                 except NotCompilable as error:
                     code = error
+                except ImportError as error:  # a Python for which there is no Numba yet
+                    code = NotCompilable(name, f"Numba cannot be imported: {error}")
                 _compiled[key] = code
     if isinstance(code, NotCompilable):
         raise NotCompilable(*code.args)
