@@ -203,9 +203,9 @@ class BagOfWords(CountKernel):
 
 
 class SetIntersection(CountKernel):
-    """How many elements sets have in common, |x ∩ y|.
+    """How many elements sets have in common, ``|x ∩ y|``.
 
-    Normalised it is |x ∩ y| / √(|x| · |y|).
+    Normalised it is ``|x ∩ y| / √(|x| · |y|)``.
 
     Rows are sets, or other collections of things that can be elements of one.
 
@@ -241,7 +241,7 @@ class Subsequence(GenericKernelMixin, VectorKernel):
 
     All sequences of n characters that x and y share, in this order but not necessarily side by
     side, count `decay` to the power of the length that they span in x and in y (Lodhi et al.,
-    2002). The time is n · |x| · |y| for a pair. `Normalized(Subsequence(...))` does not grow with
+    2002). The time is ``n · |x| · |y|`` for a pair. `Normalized(Subsequence(...))` does not grow with
     the strings.
 
     Parameters

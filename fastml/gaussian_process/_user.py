@@ -18,7 +18,7 @@ class UserKernel(Kernel):
     Parameters
     ----------
     f : callable
-        f(x, y, **params), of two vectors, to a real number.
+        ``f(x, y, **params)``, of two vectors, to a real number.
 
     params : dict, default=None
         The function's parameters.

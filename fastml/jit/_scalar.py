@@ -121,7 +121,7 @@ def kernel(
     Parameters
     ----------
     f : callable
-        f(x, y, **params), of two vectors, to a real number. They cannot be written to.
+        ``f(x, y, **params)``, of two vectors, to a real number. They cannot be written to.
 
     symmetric : bool, default=True
         Whether f(x, y) = f(y, x): Gram matrices of one set of rows then take half the time.
