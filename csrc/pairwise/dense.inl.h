@@ -127,3 +127,42 @@ void dense_block(const Job<T>& job, const Chunk<T>& chunk, std::ptrdiff_t i0, st
         deliver(job, block);
     }
 }
+
+template <class T>
+T pair_sum(Gather gather, const T* x, const T* y, std::ptrdiff_t d) {
+    if (gather == Gather::squared_diff) return squared_distance(x, y, d);
+    T sum = 0;
+    if (gather == Gather::product) {
+#pragma omp simd reduction(+ : sum)
+        for (std::ptrdiff_t p = 0; p < d; ++p) sum += x[p] * y[p];
+    } else {
+#pragma omp simd reduction(+ : sum)
+        for (std::ptrdiff_t p = 0; p < d; ++p) sum += std::fabs(x[p] - y[p]);
+    }
+    return sum;
+}
+
+// As dense_block, for a few rows of X: packing Y would cost more than they do.
+template <class T>
+void thin_block(const Job<T>& job, const Chunk<T>& chunk, std::ptrdiff_t i0, std::ptrdiff_t rows,
+                std::ptrdiff_t p0, std::ptrdiff_t p1, T* scratch) {
+    const std::ptrdiff_t d = job.X.d;
+    T *norms = scratch, *at = norms + tile_cols<T>, norms_b[tile_cols<T>] = {};
+    for (std::ptrdiff_t i = 0; i < rows; ++i)
+        norms[i] = norm_of<T>(job.plan.norm, job.X.data + (i0 + i) * d, nullptr, d);
+    for (std::ptrdiff_t p = p0; p < p1; ++p) {
+        const std::ptrdiff_t j = p * tile_cols<T>;
+        const std::ptrdiff_t cols = chunk.n - j < tile_cols<T> ? chunk.n - j : tile_cols<T>;
+        for (std::ptrdiff_t c = 0; c < cols; ++c) {
+            const T* y = job.Y.data + (chunk.first + j + c) * d;
+            norms_b[c] = norm_of<T>(job.plan.norm, y, nullptr, d);
+            for (std::ptrdiff_t i = 0; i < rows; ++i)
+                at[i * tile_cols<T> + c] =
+                    pair_sum(job.plan.gather, job.X.data + (i0 + i) * d, y, d);
+        }
+        const Block<T> block{at,   nullptr,      i0,    rows,   chunk.first + j,
+                             cols, tile_cols<T>, norms, norms_b};
+        finish(job, block, DensePair<T>{job.X.data, job.Y.data, d});
+        deliver(job, block);
+    }
+}
