@@ -47,32 +47,50 @@ Plan plan_for(const Measure& measure, ptrdiff_t n, ptrdiff_t d, bool sparse) {
     };
     const G least = sparse ? G::shared : G::minimum;
     switch (measure.metric) {
-        case Metric::linear: return direct(G::product, Map::none);
-        case Metric::polynomial: return direct(G::product, Map::polynomial);
-        case Metric::sigmoid: return direct(G::product, Map::tanh);
-        case Metric::cosine: return {G::product, N::inverse, C::scale, Map::none, false, false, 0};
-        case Metric::rbf: return distance(Map::exp, 1);
-        case Metric::laplacian: return taxi(Map::exp, 1);
-        case Metric::chi2: return apart(G::chi2, C::none, Map::exp, 1);
-        case Metric::additive_chi2: return apart(G::chi2, C::none, Map::times, 0);
-        case Metric::intersection: return direct(least, Map::none);
+        case Metric::linear:
+            return direct(G::product, Map::none);
+        case Metric::polynomial:
+            return direct(G::product, Map::polynomial);
+        case Metric::sigmoid:
+            return direct(G::product, Map::tanh);
+        case Metric::cosine:
+            return {G::product, N::inverse, C::scale, Map::none, false, false, 0};
+        case Metric::rbf:
+            return distance(Map::exp, 1);
+        case Metric::laplacian:
+            return taxi(Map::exp, 1);
+        case Metric::chi2:
+            return apart(G::chi2, C::none, Map::exp, 1);
+        case Metric::additive_chi2:
+            return apart(G::chi2, C::none, Map::times, 0);
+        case Metric::intersection:
+            return direct(least, Map::none);
         case Metric::normalized_intersection:
             return {least, N::inverse_root, C::scale, Map::none, false, false, 0};
-        case Metric::euclidean: return distance(Map::sqrt, 0);
-        case Metric::sqeuclidean: return distance(Map::none, 0);
-        case Metric::manhattan: return taxi(Map::none, 0);
-        case Metric::chebyshev: return apart(G::max_diff, C::none, Map::none, 0);
-        case Metric::minkowski: return apart(G::power_diff, C::none, Map::root, 0);
+        case Metric::euclidean:
+            return distance(Map::sqrt, 0);
+        case Metric::sqeuclidean:
+            return distance(Map::none, 0);
+        case Metric::manhattan:
+            return taxi(Map::none, 0);
+        case Metric::chebyshev:
+            return apart(G::max_diff, C::none, Map::none, 0);
+        case Metric::minkowski:
+            return apart(G::power_diff, C::none, Map::root, 0);
         case Metric::cosine_distance:
             return {G::product, N::inverse, C::scale, Map::cosine_distance, false, true, 0};
-        case Metric::haversine: return apart(G::haversine, C::none, Map::arc, 0);
+        case Metric::haversine:
+            return apart(G::haversine, C::none, Map::arc, 0);
         case Metric::nan_euclidean:
             return {G::nan_squared, N::none, C::present, Map::sqrt, false, false, 0};
         case Metric::nan_sqeuclidean:
             return {G::nan_squared, N::none, C::present, Map::none, false, false, 0};
-        case Metric::braycurtis: return apart(G::braycurtis, C::ratio, Map::none, 0);
-        case Metric::canberra: return apart(G::canberra, C::none, Map::none, 0);
-        case Metric::hamming: return apart(G::unequal, C::none, Map::times, 0);
+        case Metric::braycurtis:
+            return apart(G::braycurtis, C::ratio, Map::none, 0);
+        case Metric::canberra:
+            return apart(G::canberra, C::none, Map::none, 0);
+        case Metric::hamming:
+            return apart(G::unequal, C::none, Map::times, 0);
     }
     return direct(G::product, Map::none);
 }
@@ -92,7 +110,8 @@ template <class T> void find_shift(const Rows<T>& Y, T* shift) {
     for (ptrdiff_t p = 0; p < Y.d; ++p) shift[p] = 0;
     ptrdiff_t count = 0;
     for (ptrdiff_t i = 0; i < Y.n; i += step, ++count)
-        for (ptrdiff_t p = 0; p < Y.d; ++p) shift[p] += (Y.data[i * Y.d + p] - shift[p]) / (count + 1);
+        for (ptrdiff_t p = 0; p < Y.d; ++p)
+            shift[p] += (Y.data[i * Y.d + p] - shift[p]) / (count + 1);
 }
 
 template <class T> Status run_dense(Job<T>& job, int n_threads) noexcept {
@@ -100,7 +119,8 @@ template <class T> Status run_dense(Job<T>& job, int n_threads) noexcept {
     const ptrdiff_t n = job.X.n, m = job.Y.n, d = job.X.d;
     n_threads = threads_for(cost_of(job) * n * m + passed_over * (n + m) * d, n_threads);
     // Chunks of Y that stay in L3, rows of X that stay in L2 beside a panel of them.
-    const ptrdiff_t most = std::max<ptrdiff_t>(block_unit, std::min<ptrdiff_t>(4096, (2 << 20) / d));
+    const ptrdiff_t most =
+        std::max<ptrdiff_t>(block_unit, std::min<ptrdiff_t>(4096, (2 << 20) / d));
     const ptrdiff_t width = std::min(most / block_unit * block_unit, ceil_div(m, s.cols) * s.cols);
     const ptrdiff_t rows = std::min(dense_rows, ceil_div(n, s.rows) * s.rows);
     const ptrdiff_t row_blocks = ceil_div(n, rows);
@@ -119,12 +139,13 @@ template <class T> Status run_dense(Job<T>& job, int n_threads) noexcept {
                                         gather == Gather::squared_diff);
     const auto run = thin ? FML_PICK(thin_block<T>) : FML_PICK(dense_block<T>);
     for (ptrdiff_t first = 0; first < m; first += width) {
-        const Chunk<T> chunk{first, std::min(width, m - first), panels.get(), norms.get(), 0,
-                             nullptr, nullptr};
+        const Chunk<T> chunk{
+            first, std::min(width, m - first), panels.get(), norms.get(), 0, nullptr, nullptr};
         const ptrdiff_t count = ceil_div(chunk.n, s.cols);
         // Only storing can be cut by columns; tasks are enough to share out and short.
         const bool stores = job.sink == Sink::store || job.sink == Sink::transpose;
-        const double balance = 64.0 / row_blocks, short_enough = cost_of(job) * rows * chunk.n / 2e8;
+        const double balance = 64.0 / row_blocks,
+                     short_enough = cost_of(job) * rows * chunk.n / 2e8;
         const double wanted = stores ? std::max({1.0, balance, short_enough}) : 1.0;
         const ptrdiff_t strip = std::max<ptrdiff_t>(1, static_cast<ptrdiff_t>(count / wanted));
         const ptrdiff_t strips = ceil_div(count, strip);
@@ -177,8 +198,8 @@ template <class T> Status run_sparse(Job<T>& job, int n_threads) noexcept {
     const ptrdiff_t width = std::min(most / 64 * 64, ceil_div(m, 64) * 64);
     ptrdiff_t largest = 0;
     for (ptrdiff_t first = 0; lists && first < m; first += width)
-        largest = std::max<ptrdiff_t>(largest, job.Y.indptr[std::min(first + width, m)] -
-                                                   job.Y.indptr[first]);
+        largest = std::max<ptrdiff_t>(
+            largest, job.Y.indptr[std::min(first + width, m)] - job.Y.indptr[first]);
     const double per_row = static_cast<double>(job.X.indptr[n]) / n * (lists ? 15 * filled : 1);
     n_threads = threads_for((per_row + passed_over) * n * m, n_threads);
     const ptrdiff_t per_thread = aligned(sparse_rows * (width + 1));
@@ -191,10 +212,9 @@ template <class T> Status run_sparse(Job<T>& job, int n_threads) noexcept {
     const auto measure = FML_PICK(sparse_norms<T>);
     const auto run = FML_PICK(sparse_block<T>);
     for (ptrdiff_t first = 0; first < m; first += width) {
-        const Chunk<double> chunk{first,       std::min(width, m - first),
-                                  values.get(), norms.get(),
-                                  width,       whose.get(),
-                                  lists ? start.get() : nullptr};
+        const Chunk<double> chunk{
+            first,       std::min(width, m - first),   values.get(), norms.get(), width,
+            whose.get(), lists ? start.get() : nullptr};
         Status status = parallel(ceil_div(width, 64), n_threads, [&](ptrdiff_t b, int) {
             const ptrdiff_t r0 = b * 64, r1 = std::min(r0 + 64, chunk.n);
             if (r0 >= r1) return;
@@ -202,8 +222,7 @@ template <class T> Status run_sparse(Job<T>& job, int n_threads) noexcept {
             measure(job.Y, job.plan.norm, first + r0, r1 - r0, norms.get() + r0);
         });
         if (status != Status::ok) return status;
-        if (lists)
-            sort_by_column(job.Y, first, chunk.n, start.get(), whose.get(), values.get());
+        if (lists) sort_by_column(job.Y, first, chunk.n, start.get(), whose.get(), values.get());
         constexpr ptrdiff_t rows = 4 * sparse_rows;
         status = parallel(ceil_div(n, rows), n_threads, [&](ptrdiff_t b, int worker) {
             const ptrdiff_t end = std::min((b + 1) * rows, n);
@@ -240,8 +259,10 @@ template <class T> Status run(Job<T>& job, int n_threads) noexcept {
 bool takes_sparse(Metric metric) noexcept {
     switch (plan_for({metric, 0, 0, 0}, 1, 1, true).gather) {
         case Gather::product:
-        case Gather::shared: return true;
-        default: return false;
+        case Gather::shared:
+            return true;
+        default:
+            return false;
     }
 }
 
@@ -286,13 +307,13 @@ void elementary(Elementary function, const T* x, ptrdiff_t n, T parameter, T* ou
     FML_PICK(elementary_block<T>)(function, x, n, parameter, out);
 }
 
-#define FML_INSTANTIATE(T)                                                                        \
-    template Status gram(const Rows<T>&, const Rows<T>&, const Measure&, bool, bool, T*, int)     \
-        noexcept;                                                                                 \
-    template Status nearest(const Rows<T>&, const Rows<T>&, const Measure&, std::int64_t*,        \
-                            double*, int) noexcept;                                               \
-    template Status gram_apply(const Rows<T>&, const Rows<T>&, const Measure&, const T*,          \
-                               ptrdiff_t, double*, int) noexcept;                                 \
+#define FML_INSTANTIATE(T)                                                                 \
+    template Status gram(const Rows<T>&, const Rows<T>&, const Measure&, bool, bool, T*,   \
+                         int) noexcept;                                                    \
+    template Status nearest(const Rows<T>&, const Rows<T>&, const Measure&, std::int64_t*, \
+                            double*, int) noexcept;                                        \
+    template Status gram_apply(const Rows<T>&, const Rows<T>&, const Measure&, const T*,   \
+                               ptrdiff_t, double*, int) noexcept;                          \
     template void elementary(Elementary, const T*, ptrdiff_t, T, T*) noexcept;
 FML_INSTANTIATE(float)
 FML_INSTANTIATE(double)

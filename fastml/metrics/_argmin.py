@@ -94,9 +94,7 @@ def _nearest(
     if not callable(metric) and metric in ONE_PASS:
         return _in_one_pass(X, Y, metric, kwds)
     with config_context(assume_finite=True):  # it has been checked
-        parts = list(
-            pairwise_distances_chunked(X, Y, reduce_func=_least, metric=metric, **kwds)
-        )
+        parts = list(pairwise_distances_chunked(X, Y, reduce_func=_least, metric=metric, **kwds))
     index, distance = zip(*parts, strict=True)
     return np.concatenate(index), np.concatenate(distance)
 
@@ -112,7 +110,9 @@ def _in_one_pass(
     dtype, params = X.dtype, {}
     metric = NAMES.get(metric, metric)
     if metric in ("minkowski", "p"):
-        metric, X, Y, params = _metrics.resolve(metric, X, Y, kwds)
+        resolved = _metrics.resolve(metric, X, Y, kwds)
+        assert resolved is not None  # only a VI may have no root
+        metric, X, Y, params = resolved
     elif metric == "euclidean":
         metric = "sqeuclidean" if kwds.get("squared") else metric
     elif metric == "haversine" and X.shape[1] != 2:

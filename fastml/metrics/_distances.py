@@ -33,9 +33,7 @@ def _norms_are_others(
 
 
 @replaces(stock.euclidean_distances, unless=_norms_are_others)
-def euclidean_distances(
-    X, Y=None, *, Y_norm_squared=None, squared=False, X_norm_squared=None
-):
+def euclidean_distances(X, Y=None, *, Y_norm_squared=None, squared=False, X_norm_squared=None):
     """Euclidean distances of all pairs of rows.
 
     Distances that are small beside the rows' norms are taken from differences of coordinates. The

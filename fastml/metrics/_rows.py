@@ -78,7 +78,7 @@ def threads() -> int:
     return n_threads(_jobs.n_jobs)
 
 
-def measure_of(metric: str, **params: Any) -> native.Measure:
+def measure_of(metric: str, **params: Any) -> Any:
     """The measure, with every parameter as a plain number."""
     return native.Measure(metric, **{name: float(value) for name, value in params.items()})
 
