@@ -36,4 +36,4 @@ TAKE_PARAMETERS = [name for name, value in PUBLIC.items() if inspect.signature(v
 def test_parameters_are_described(name):
     text = inspect.getdoc(PUBLIC[name])
     # Of what is made for users to read, and not by them, it is the attributes.
-    assert "Parameters\n----------" in text or name in RESULTS and "Attributes\n---" in text
+    assert "Parameters\n----------" in text or (name in RESULTS and "Attributes\n---" in text)

@@ -198,9 +198,7 @@ def test_gram_apply(r, dtype, kind):
         expected = compute("rbf", X, Y).astype(np.float64) @ V
         as_rows = sparse.csr_array if kind == "csr" else np.asarray
         out = np.full((n, r), np.nan)
-        native.gram_apply(
-            Rows(as_rows(X)), Rows(as_rows(Y)), measure_of("rbf", d)[0], V, out, 2
-        )
+        native.gram_apply(Rows(as_rows(X)), Rows(as_rows(Y)), measure_of("rbf", d)[0], V, out, 2)
         np.testing.assert_allclose(out, expected, rtol=0, atol=m * 10 * np.finfo(dtype).eps)
 
 
@@ -216,13 +214,19 @@ def values(dtype, function):
         x = np.concatenate([rng.normal(size=200_000), 10 * rng.normal(size=50_000),
                             np.linspace(0.6, 0.65, 1000), 1e-3 * rng.normal(size=1000)])  # fmt: skip
     else:
-        exponents = rng.uniform(-300, 300, 200_000) if dtype == np.float64 else rng.uniform(-37, 37, 200_000)
+        exponents = (
+            rng.uniform(-300, 300, 200_000)
+            if dtype == np.float64
+            else rng.uniform(-37, 37, 200_000)
+        )
         x = np.concatenate([10**exponents, rng.uniform(0.5, 2, 100_000)])
     return x.astype(dtype)
 
 
 def ulps(actual, exact):
-    return np.abs(actual.astype(np.longdouble) - exact) / np.spacing(np.abs(exact.astype(actual.dtype)))
+    return np.abs(actual.astype(np.longdouble) - exact) / np.spacing(
+        np.abs(exact.astype(actual.dtype))
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -270,6 +274,10 @@ def test_special_values(dtype):
     )
     assert np.signbit(run("tanh", [-0.0])[0])
     tiny = np.finfo(dtype).smallest_subnormal
-    np.testing.assert_array_equal(run("log", [-1, -0.0, 0, 1, inf, nan]), [nan, -inf, -inf, 0, inf, nan])
-    np.testing.assert_allclose(run("log", [tiny, 5 * tiny]), np.log(np.array([tiny, 5 * tiny], dtype)), rtol=1e-6)
+    np.testing.assert_array_equal(
+        run("log", [-1, -0.0, 0, 1, inf, nan]), [nan, -inf, -inf, 0, inf, nan]
+    )
+    np.testing.assert_allclose(
+        run("log", [tiny, 5 * tiny]), np.log(np.array([tiny, 5 * tiny], dtype)), rtol=1e-6
+    )
     np.testing.assert_array_equal(run("pow", [0, 1, inf, nan], 2.5), [0, 1, inf, nan])

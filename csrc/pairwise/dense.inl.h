@@ -32,8 +32,7 @@ void pack_chunk_panel(const Job<T>& job, std::ptrdiff_t first, std::ptrdiff_t n,
     const T* Y = job.Y.data + (first + begin) * d;
     pack_panel<T, tile_cols<T>>(Y, d, rows, d, job.Y.shift, panels + begin * d);
     for (std::ptrdiff_t r = 0; r < tile_cols<T>; ++r)
-        norms[begin + r] =
-            r < rows ? norm_of(job.plan.norm, Y + r * d, job.Y.shift, d) : T(0);
+        norms[begin + r] = r < rows ? norm_of(job.plan.norm, Y + r * d, job.Y.shift, d) : T(0);
 }
 
 // Tiles to a block of tile_cols columns.
@@ -63,15 +62,23 @@ void gather(const Job<T>& job, const T* A, std::ptrdiff_t panels, const T* B, T*
     const std::ptrdiff_t d = job.X.d;
     const T power = static_cast<T>(job.degree);
     switch (job.plan.gather) {
-        case Gather::product: return gather_tiles<Product>(A, panels, B, d, spill, out);
-        case Gather::squared_diff: return gather_tiles<SquaredDiff>(A, panels, B, d, spill, out);
+        case Gather::product:
+            return gather_tiles<Product>(A, panels, B, d, spill, out);
+        case Gather::squared_diff:
+            return gather_tiles<SquaredDiff>(A, panels, B, d, spill, out);
         case Gather::shared:
-        case Gather::abs_diff: return gather_tiles<AbsDiff>(A, panels, B, d, spill, out);
-        case Gather::max_diff: return gather_tiles<MaxDiff>(A, panels, B, d, spill, out);
-        case Gather::minimum: return gather_tiles<Minimum>(A, panels, B, d, spill, out);
-        case Gather::chi2: return gather_tiles<ChiSquared>(A, panels, B, d, spill, out);
-        case Gather::canberra: return gather_tiles<Canberra>(A, panels, B, d, spill, out);
-        case Gather::unequal: return gather_tiles<Unequal>(A, panels, B, d, spill, out);
+        case Gather::abs_diff:
+            return gather_tiles<AbsDiff>(A, panels, B, d, spill, out);
+        case Gather::max_diff:
+            return gather_tiles<MaxDiff>(A, panels, B, d, spill, out);
+        case Gather::minimum:
+            return gather_tiles<Minimum>(A, panels, B, d, spill, out);
+        case Gather::chi2:
+            return gather_tiles<ChiSquared>(A, panels, B, d, spill, out);
+        case Gather::canberra:
+            return gather_tiles<Canberra>(A, panels, B, d, spill, out);
+        case Gather::unequal:
+            return gather_tiles<Unequal>(A, panels, B, d, spill, out);
         case Gather::braycurtis:
             gather_tiles<AbsSum>(A, panels, B, d, spill, second);
             return gather_tiles<AbsDiff>(A, panels, B, d, spill, out);
@@ -83,7 +90,8 @@ void gather(const Job<T>& job, const T* A, std::ptrdiff_t panels, const T* B, T*
                 return power_panel(A, panels * tile_rows, B, d,
                                    WholePower<T>{static_cast<std::ptrdiff_t>(power)}, out);
             return power_panel(A, panels * tile_rows, B, d, AnyPower<T>{power}, out);
-        case Gather::haversine: return haversine_panel(A, panels * tile_rows, B, out);
+        case Gather::haversine:
+            return haversine_panel(A, panels * tile_rows, B, out);
     }
 }
 
@@ -121,8 +129,47 @@ void dense_block(const Job<T>& job, const Chunk<T>& chunk, std::ptrdiff_t i0, st
         if (job.symmetric && chunk.first + j < i0) continue;
         gather(job, A, panels, chunk.values + j * d, spill, at, second);
         const std::ptrdiff_t cols = chunk.n - j < tile_cols<T> ? chunk.n - j : tile_cols<T>;
-        const Block<T> block{at,   second, i0,    rows,           chunk.first + j,
+        const Block<T> block{at,   second,       i0,    rows,           chunk.first + j,
                              cols, tile_cols<T>, norms, chunk.norms + j};
+        finish(job, block, DensePair<T>{job.X.data, job.Y.data, d});
+        deliver(job, block);
+    }
+}
+
+template <class T>
+T pair_sum(Gather gather, const T* x, const T* y, std::ptrdiff_t d) {
+    if (gather == Gather::squared_diff) return squared_distance(x, y, d);
+    T sum = 0;
+    if (gather == Gather::product) {
+#pragma omp simd reduction(+ : sum)
+        for (std::ptrdiff_t p = 0; p < d; ++p) sum += x[p] * y[p];
+    } else {
+#pragma omp simd reduction(+ : sum)
+        for (std::ptrdiff_t p = 0; p < d; ++p) sum += std::fabs(x[p] - y[p]);
+    }
+    return sum;
+}
+
+// As dense_block, for a few rows of X: packing Y would cost more than they do.
+template <class T>
+void thin_block(const Job<T>& job, const Chunk<T>& chunk, std::ptrdiff_t i0, std::ptrdiff_t rows,
+                std::ptrdiff_t p0, std::ptrdiff_t p1, T* scratch) {
+    const std::ptrdiff_t d = job.X.d;
+    T *norms = scratch, *at = norms + tile_cols<T>, norms_b[tile_cols<T>] = {};
+    for (std::ptrdiff_t i = 0; i < rows; ++i)
+        norms[i] = norm_of<T>(job.plan.norm, job.X.data + (i0 + i) * d, nullptr, d);
+    for (std::ptrdiff_t p = p0; p < p1; ++p) {
+        const std::ptrdiff_t j = p * tile_cols<T>;
+        const std::ptrdiff_t cols = chunk.n - j < tile_cols<T> ? chunk.n - j : tile_cols<T>;
+        for (std::ptrdiff_t c = 0; c < cols; ++c) {
+            const T* y = job.Y.data + (chunk.first + j + c) * d;
+            norms_b[c] = norm_of<T>(job.plan.norm, y, nullptr, d);
+            for (std::ptrdiff_t i = 0; i < rows; ++i)
+                at[i * tile_cols<T> + c] =
+                    pair_sum(job.plan.gather, job.X.data + (i0 + i) * d, y, d);
+        }
+        const Block<T> block{at,   nullptr,      i0,    rows,   chunk.first + j,
+                             cols, tile_cols<T>, norms, norms_b};
         finish(job, block, DensePair<T>{job.X.data, job.Y.data, d});
         deliver(job, block);
     }

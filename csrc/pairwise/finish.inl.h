@@ -15,14 +15,16 @@ template <class C, class F> FML_INLINE void each(const Block<C>& block, const F&
 
 template <class C> struct Unshared {
     const C *a, *b;
-    template <class V> FML_INLINE V operator()(const V& s, std::ptrdiff_t i, std::ptrdiff_t j) const {
+    template <class V> FML_INLINE V operator()(const V& s, std::ptrdiff_t i,
+                                               std::ptrdiff_t j) const {
         const V sum = load<V>(b + j) + a[i] - s * C(2), zero = broadcast<V>(C(0));
         return select(sum < zero, zero, sum);  // NaN stays
     }
 };
 template <class C> struct Scaled {
     const C *a, *b;
-    template <class V> FML_INLINE V operator()(const V& s, std::ptrdiff_t i, std::ptrdiff_t j) const {
+    template <class V> FML_INLINE V operator()(const V& s, std::ptrdiff_t i,
+                                               std::ptrdiff_t j) const {
         return s * (load<V>(b + j) * a[i]);
     }
 };
@@ -30,7 +32,8 @@ template <class C> struct Ratio {
     const C* second;
     std::ptrdiff_t ld;
     C factor;
-    template <class V> FML_INLINE V operator()(const V& s, std::ptrdiff_t i, std::ptrdiff_t j) const {
+    template <class V> FML_INLINE V operator()(const V& s, std::ptrdiff_t i,
+                                               std::ptrdiff_t j) const {
         return s * factor / load<V>(second + i * ld + j);
     }
 };
@@ -117,20 +120,35 @@ template <class T, class C> void map_block(const Job<T>& job, const Block<C>& bl
     const C gamma = static_cast<C>(job.gamma), coef0 = static_cast<C>(job.coef0);
     const C degree = static_cast<C>(job.degree);
     switch (job.plan.map) {
-        case Map::none: break;
-        case Map::times: each(block, Times<C>{gamma}); break;
-        case Map::exp: each(block, Exponential<C>{-gamma}); break;
-        case Map::tanh: each(block, Sigmoid<C>{gamma, coef0}); break;
+        case Map::none:
+            break;
+        case Map::times:
+            each(block, Times<C>{gamma});
+            break;
+        case Map::exp:
+            each(block, Exponential<C>{-gamma});
+            break;
+        case Map::tanh:
+            each(block, Sigmoid<C>{gamma, coef0});
+            break;
         case Map::polynomial:
             if (is_whole(degree))
                 each(block, Whole<C>{gamma, coef0, static_cast<std::ptrdiff_t>(degree)});
             else
                 each(block, Power<C>{gamma, coef0, degree});
             break;
-        case Map::root: each(block, Power<C>{C(1), C(0), C(1) / degree}); break;
-        case Map::sqrt: roots(block); break;
-        case Map::cosine_distance: each(block, OneMinus<C>{}); break;
-        case Map::arc: arcs(block); break;
+        case Map::root:
+            each(block, Power<C>{C(1), C(0), C(1) / degree});
+            break;
+        case Map::sqrt:
+            roots(block);
+            break;
+        case Map::cosine_distance:
+            each(block, OneMinus<C>{});
+            break;
+        case Map::arc:
+            arcs(block);
+            break;
     }
 }
 
@@ -144,11 +162,20 @@ template <class C> void set_diagonal(const Block<C>& block, C value) {
 template <class T, class C, class Exact>
 void finish(const Job<T>& job, const Block<C>& block, const Exact& exact) {
     switch (job.plan.combine) {
-        case Combine::none: break;
-        case Combine::sqdist: to_sqdist(block, exact); break;
-        case Combine::unshared: each(block, Unshared<C>{block.norms_a, block.norms_b}); break;
-        case Combine::scale: each(block, Scaled<C>{block.norms_a, block.norms_b}); break;
-        case Combine::ratio: each(block, Ratio<C>{block.second, block.ld, C(1)}); break;
+        case Combine::none:
+            break;
+        case Combine::sqdist:
+            to_sqdist(block, exact);
+            break;
+        case Combine::unshared:
+            each(block, Unshared<C>{block.norms_a, block.norms_b});
+            break;
+        case Combine::scale:
+            each(block, Scaled<C>{block.norms_a, block.norms_b});
+            break;
+        case Combine::ratio:
+            each(block, Ratio<C>{block.second, block.ld, C(1)});
+            break;
         case Combine::present:
             each(block, Ratio<C>{block.second, block.ld, static_cast<C>(job.X.d)});
             break;

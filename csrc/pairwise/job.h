@@ -40,7 +40,7 @@ struct Plan {
     Norm norm;
     Combine combine;
     Map map;
-    bool invariant;     // under translation: rows are shifted to where nothing cancels
+    bool invariant;  // under translation: rows are shifted to where nothing cancels
     bool fixed_diagonal;
     double diagonal;
 };

@@ -22,13 +22,17 @@ namespace {
 // With so few columns differences cost no more than what dots would need around them.
 constexpr ptrdiff_t few_columns = 16;
 
-Plan plan_for(const Measure& measure, ptrdiff_t d, bool sparse) {
+// With so few rows of X, those of Y are not worth packing.
+constexpr ptrdiff_t few_rows = 3;
+
+Plan plan_for(const Measure& measure, ptrdiff_t n, ptrdiff_t d, bool sparse) {
     using G = Gather;
     using N = Norm;
     using C = Combine;
     const auto distance = [&](Map map, double diagonal) -> Plan {
         if (sparse) return {G::product, N::squared, C::sqdist, map, false, true, diagonal};
-        if (d <= few_columns) return {G::squared_diff, N::none, C::none, map, false, true, diagonal};
+        if (d <= few_columns || n <= few_rows)
+            return {G::squared_diff, N::none, C::none, map, false, true, diagonal};
         return {G::product, N::squared, C::sqdist, map, true, true, diagonal};
     };
     const auto taxi = [&](Map map, double diagonal) -> Plan {
@@ -43,32 +47,50 @@ Plan plan_for(const Measure& measure, ptrdiff_t d, bool sparse) {
     };
     const G least = sparse ? G::shared : G::minimum;
     switch (measure.metric) {
-        case Metric::linear: return direct(G::product, Map::none);
-        case Metric::polynomial: return direct(G::product, Map::polynomial);
-        case Metric::sigmoid: return direct(G::product, Map::tanh);
-        case Metric::cosine: return {G::product, N::inverse, C::scale, Map::none, false, false, 0};
-        case Metric::rbf: return distance(Map::exp, 1);
-        case Metric::laplacian: return taxi(Map::exp, 1);
-        case Metric::chi2: return apart(G::chi2, C::none, Map::exp, 1);
-        case Metric::additive_chi2: return apart(G::chi2, C::none, Map::times, 0);
-        case Metric::intersection: return direct(least, Map::none);
+        case Metric::linear:
+            return direct(G::product, Map::none);
+        case Metric::polynomial:
+            return direct(G::product, Map::polynomial);
+        case Metric::sigmoid:
+            return direct(G::product, Map::tanh);
+        case Metric::cosine:
+            return {G::product, N::inverse, C::scale, Map::none, false, false, 0};
+        case Metric::rbf:
+            return distance(Map::exp, 1);
+        case Metric::laplacian:
+            return taxi(Map::exp, 1);
+        case Metric::chi2:
+            return apart(G::chi2, C::none, Map::exp, 1);
+        case Metric::additive_chi2:
+            return apart(G::chi2, C::none, Map::times, 0);
+        case Metric::intersection:
+            return direct(least, Map::none);
         case Metric::normalized_intersection:
             return {least, N::inverse_root, C::scale, Map::none, false, false, 0};
-        case Metric::euclidean: return distance(Map::sqrt, 0);
-        case Metric::sqeuclidean: return distance(Map::none, 0);
-        case Metric::manhattan: return taxi(Map::none, 0);
-        case Metric::chebyshev: return apart(G::max_diff, C::none, Map::none, 0);
-        case Metric::minkowski: return apart(G::power_diff, C::none, Map::root, 0);
+        case Metric::euclidean:
+            return distance(Map::sqrt, 0);
+        case Metric::sqeuclidean:
+            return distance(Map::none, 0);
+        case Metric::manhattan:
+            return taxi(Map::none, 0);
+        case Metric::chebyshev:
+            return apart(G::max_diff, C::none, Map::none, 0);
+        case Metric::minkowski:
+            return apart(G::power_diff, C::none, Map::root, 0);
         case Metric::cosine_distance:
             return {G::product, N::inverse, C::scale, Map::cosine_distance, false, true, 0};
-        case Metric::haversine: return apart(G::haversine, C::none, Map::arc, 0);
+        case Metric::haversine:
+            return apart(G::haversine, C::none, Map::arc, 0);
         case Metric::nan_euclidean:
             return {G::nan_squared, N::none, C::present, Map::sqrt, false, false, 0};
         case Metric::nan_sqeuclidean:
             return {G::nan_squared, N::none, C::present, Map::none, false, false, 0};
-        case Metric::braycurtis: return apart(G::braycurtis, C::ratio, Map::none, 0);
-        case Metric::canberra: return apart(G::canberra, C::none, Map::none, 0);
-        case Metric::hamming: return apart(G::unequal, C::none, Map::times, 0);
+        case Metric::braycurtis:
+            return apart(G::braycurtis, C::ratio, Map::none, 0);
+        case Metric::canberra:
+            return apart(G::canberra, C::none, Map::none, 0);
+        case Metric::hamming:
+            return apart(G::unequal, C::none, Map::times, 0);
     }
     return direct(G::product, Map::none);
 }
@@ -88,20 +110,22 @@ template <class T> void find_shift(const Rows<T>& Y, T* shift) {
     for (ptrdiff_t p = 0; p < Y.d; ++p) shift[p] = 0;
     ptrdiff_t count = 0;
     for (ptrdiff_t i = 0; i < Y.n; i += step, ++count)
-        for (ptrdiff_t p = 0; p < Y.d; ++p) shift[p] += (Y.data[i * Y.d + p] - shift[p]) / (count + 1);
+        for (ptrdiff_t p = 0; p < Y.d; ++p)
+            shift[p] += (Y.data[i * Y.d + p] - shift[p]) / (count + 1);
 }
 
 template <class T> Status run_dense(Job<T>& job, int n_threads) noexcept {
     const TileShape s = chosen_shape<T>();
     const ptrdiff_t n = job.X.n, m = job.Y.n, d = job.X.d;
-    n_threads = threads_for(cost_of(job) * n * m, n_threads);
+    n_threads = threads_for(cost_of(job) * n * m + passed_over * (n + m) * d, n_threads);
     // Chunks of Y that stay in L3, rows of X that stay in L2 beside a panel of them.
-    const ptrdiff_t most = std::max<ptrdiff_t>(block_unit, std::min<ptrdiff_t>(4096, (2 << 20) / d));
+    const ptrdiff_t most =
+        std::max<ptrdiff_t>(block_unit, std::min<ptrdiff_t>(4096, (2 << 20) / d));
     const ptrdiff_t width = std::min(most / block_unit * block_unit, ceil_div(m, s.cols) * s.cols);
     const ptrdiff_t rows = std::min(dense_rows, ceil_div(n, s.rows) * s.rows);
     const ptrdiff_t row_blocks = ceil_div(n, rows);
     const ptrdiff_t per_thread =
-        aligned(rows * (d + 1 + 2 * s.cols) + spill_size(s, d, rows / s.rows));
+        aligned(rows * (d + 1 + 2 * s.cols) + s.cols + spill_size(s, d, rows / s.rows));
     Scratch<T> shift(job.plan.invariant ? d : 0), panels(width * d), norms(width);
     Scratch<T> scratch(n_threads * per_thread);
     if (!shift || !panels || !norms || !scratch) return Status::no_memory;
@@ -110,26 +134,35 @@ template <class T> Status run_dense(Job<T>& job, int n_threads) noexcept {
         job.X.shift = job.Y.shift = shift.get();
     }
     const auto pack = FML_PICK(pack_chunk_panel<T>);
-    const auto run = FML_PICK(dense_block<T>);
+    const Gather gather = job.plan.gather;
+    const bool thin = n <= few_rows && (gather == Gather::product || gather == Gather::abs_diff ||
+                                        gather == Gather::squared_diff);
+    const auto run = thin ? FML_PICK(thin_block<T>) : FML_PICK(dense_block<T>);
     for (ptrdiff_t first = 0; first < m; first += width) {
-        const Chunk<T> chunk{first, std::min(width, m - first), panels.get(), norms.get(), 0,
-                             nullptr, nullptr};
+        const Chunk<T> chunk{
+            first, std::min(width, m - first), panels.get(), norms.get(), 0, nullptr, nullptr};
         const ptrdiff_t count = ceil_div(chunk.n, s.cols);
-        Status status = parallel(count, n_threads, [&](ptrdiff_t j, int) {
-            pack(job, first, chunk.n, j, panels.get(), norms.get());
-        });
-        if (status != Status::ok) return status;
         // Only storing can be cut by columns; tasks are enough to share out and short.
         const bool stores = job.sink == Sink::store || job.sink == Sink::transpose;
-        const double balance = 64.0 / row_blocks, short_enough = cost_of(job) * rows * chunk.n / 2e8;
+        const double balance = 64.0 / row_blocks,
+                     short_enough = cost_of(job) * rows * chunk.n / 2e8;
         const double wanted = stores ? std::max({1.0, balance, short_enough}) : 1.0;
         const ptrdiff_t strip = std::max<ptrdiff_t>(1, static_cast<ptrdiff_t>(count / wanted));
         const ptrdiff_t strips = ceil_div(count, strip);
         const ptrdiff_t blocks =
             job.symmetric ? std::min(row_blocks, ceil_div(first + chunk.n, rows)) : row_blocks;
+        auto pack_one = [&](ptrdiff_t j, int) {
+            pack(job, first, chunk.n, j, panels.get(), norms.get());
+        };
+        // A panel that meets one block of rows only is packed when it does, and still in cache.
+        const bool at_once = row_blocks == 1 && stores && !thin;
+        Status status = at_once || thin ? Status::ok : parallel(count, n_threads, pack_one);
+        if (status != Status::ok) return status;
         status = parallel(blocks * strips, n_threads, [&](ptrdiff_t t, int worker) {
             const ptrdiff_t i0 = t / strips * rows, p0 = t % strips * strip;
-            run(job, chunk, i0, std::min(rows, n - i0), p0, std::min(p0 + strip, count),
+            const ptrdiff_t p1 = std::min(p0 + strip, count);
+            for (ptrdiff_t p = p0; at_once && p < p1; ++p) pack_one(p, worker);
+            run(job, chunk, i0, std::min(rows, n - i0), p0, p1,
                 scratch.get() + worker * per_thread);
         });
         if (status != Status::ok) return status;
@@ -159,15 +192,15 @@ void sort_by_column(const Rows<T>& Y, ptrdiff_t first, ptrdiff_t n, ptrdiff_t* s
 template <class T> Status run_sparse(Job<T>& job, int n_threads) noexcept {
     const ptrdiff_t n = job.X.n, m = job.Y.n, d = job.X.d;
     const double filled = job.Y.indptr ? static_cast<double>(job.Y.indptr[m]) / m / d : 1;
-    // An addition to a list's row costs some fifty times one to a lane.
-    const bool lists = filled < 0.02;
-    const ptrdiff_t most = lists ? 2048 : std::clamp<ptrdiff_t>((4 << 20) / d, 64, 2048);
+    // An addition to a list's row costs some fifteen times one to a lane. Columns stay in L2.
+    const bool lists = filled < 0.06;
+    const ptrdiff_t most = lists ? 2048 : std::clamp<ptrdiff_t>((1 << 16) / d, 64, 2048);
     const ptrdiff_t width = std::min(most / 64 * 64, ceil_div(m, 64) * 64);
     ptrdiff_t largest = 0;
     for (ptrdiff_t first = 0; lists && first < m; first += width)
-        largest = std::max<ptrdiff_t>(largest, job.Y.indptr[std::min(first + width, m)] -
-                                                   job.Y.indptr[first]);
-    const double per_row = static_cast<double>(job.X.indptr[n]) / n * (lists ? 50 * filled : 1);
+        largest = std::max<ptrdiff_t>(
+            largest, job.Y.indptr[std::min(first + width, m)] - job.Y.indptr[first]);
+    const double per_row = static_cast<double>(job.X.indptr[n]) / n * (lists ? 15 * filled : 1);
     n_threads = threads_for((per_row + passed_over) * n * m, n_threads);
     const ptrdiff_t per_thread = aligned(sparse_rows * (width + 1));
     Scratch<double> values(lists ? largest : d * width), norms(width + 16);
@@ -179,10 +212,9 @@ template <class T> Status run_sparse(Job<T>& job, int n_threads) noexcept {
     const auto measure = FML_PICK(sparse_norms<T>);
     const auto run = FML_PICK(sparse_block<T>);
     for (ptrdiff_t first = 0; first < m; first += width) {
-        const Chunk<double> chunk{first,       std::min(width, m - first),
-                                  values.get(), norms.get(),
-                                  width,       whose.get(),
-                                  lists ? start.get() : nullptr};
+        const Chunk<double> chunk{
+            first,       std::min(width, m - first),   values.get(), norms.get(), width,
+            whose.get(), lists ? start.get() : nullptr};
         Status status = parallel(ceil_div(width, 64), n_threads, [&](ptrdiff_t b, int) {
             const ptrdiff_t r0 = b * 64, r1 = std::min(r0 + 64, chunk.n);
             if (r0 >= r1) return;
@@ -190,8 +222,7 @@ template <class T> Status run_sparse(Job<T>& job, int n_threads) noexcept {
             measure(job.Y, job.plan.norm, first + r0, r1 - r0, norms.get() + r0);
         });
         if (status != Status::ok) return status;
-        if (lists)
-            sort_by_column(job.Y, first, chunk.n, start.get(), whose.get(), values.get());
+        if (lists) sort_by_column(job.Y, first, chunk.n, start.get(), whose.get(), values.get());
         constexpr ptrdiff_t rows = 4 * sparse_rows;
         status = parallel(ceil_div(n, rows), n_threads, [&](ptrdiff_t b, int worker) {
             const ptrdiff_t end = std::min((b + 1) * rows, n);
@@ -209,7 +240,7 @@ Job<T> job_for(const Rows<T>& X, const Rows<T>& Y, const Measure& measure, Sink 
     Job<T> job{};
     job.X = X;
     job.Y = Y;
-    job.plan = plan_for(measure, X.d, X.indptr);
+    job.plan = plan_for(measure, X.n, X.d, X.indptr);
     job.gamma = measure.metric == Metric::additive_chi2 ? -1
                 : measure.metric == Metric::hamming     ? 1.0 / X.d
                                                         : measure.gamma;
@@ -226,10 +257,12 @@ template <class T> Status run(Job<T>& job, int n_threads) noexcept {
 }  // namespace
 
 bool takes_sparse(Metric metric) noexcept {
-    switch (plan_for({metric, 0, 0, 0}, 1, true).gather) {
+    switch (plan_for({metric, 0, 0, 0}, 1, 1, true).gather) {
         case Gather::product:
-        case Gather::shared: return true;
-        default: return false;
+        case Gather::shared:
+            return true;
+        default:
+            return false;
     }
 }
 
@@ -274,13 +307,13 @@ void elementary(Elementary function, const T* x, ptrdiff_t n, T parameter, T* ou
     FML_PICK(elementary_block<T>)(function, x, n, parameter, out);
 }
 
-#define FML_INSTANTIATE(T)                                                                        \
-    template Status gram(const Rows<T>&, const Rows<T>&, const Measure&, bool, bool, T*, int)     \
-        noexcept;                                                                                 \
-    template Status nearest(const Rows<T>&, const Rows<T>&, const Measure&, std::int64_t*,        \
-                            double*, int) noexcept;                                               \
-    template Status gram_apply(const Rows<T>&, const Rows<T>&, const Measure&, const T*,          \
-                               ptrdiff_t, double*, int) noexcept;                                 \
+#define FML_INSTANTIATE(T)                                                                 \
+    template Status gram(const Rows<T>&, const Rows<T>&, const Measure&, bool, bool, T*,   \
+                         int) noexcept;                                                    \
+    template Status nearest(const Rows<T>&, const Rows<T>&, const Measure&, std::int64_t*, \
+                            double*, int) noexcept;                                        \
+    template Status gram_apply(const Rows<T>&, const Rows<T>&, const Measure&, const T*,   \
+                               ptrdiff_t, double*, int) noexcept;                          \
     template void elementary(Elementary, const T*, ptrdiff_t, T, T*) noexcept;
 FML_INSTANTIATE(float)
 FML_INSTANTIATE(double)

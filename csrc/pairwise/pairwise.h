@@ -31,7 +31,7 @@ enum class Metric : int {
     sqeuclidean,
     manhattan,
     chebyshev,
-    minkowski,      // (Σ |x - y|^degree)^(1 / degree)
+    minkowski,  // (Σ |x - y|^degree)^(1 / degree)
     cosine_distance,
     haversine,      // d = 2: latitude and longitude
     nan_euclidean,  // over what neither lacks, scaled up to d; NaN if that is nothing

@@ -30,9 +30,13 @@ void over_values(const F& f, const T* x, std::ptrdiff_t n, T* out) {
 template <class T>
 void elementary_block(Elementary function, const T* x, std::ptrdiff_t n, T parameter, T* out) {
     switch (function) {
-        case Elementary::exp: return over_values(Exp<T>{}, x, n, out);
-        case Elementary::log: return over_values(Log<T>{}, x, n, out);
-        case Elementary::tanh: return over_values(Tanh<T>{}, x, n, out);
-        case Elementary::pow: return over_values(AnyPower<T>{parameter}, x, n, out);
+        case Elementary::exp:
+            return over_values(Exp<T>{}, x, n, out);
+        case Elementary::log:
+            return over_values(Log<T>{}, x, n, out);
+        case Elementary::tanh:
+            return over_values(Tanh<T>{}, x, n, out);
+        case Elementary::pow:
+            return over_values(AnyPower<T>{parameter}, x, n, out);
     }
 }

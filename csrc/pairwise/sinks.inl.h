@@ -97,10 +97,18 @@ void apply_block(const Block<C>& block, const T* V, std::ptrdiff_t r, double* ou
 
 template <class T, class C> void deliver(const Job<T>& job, const Block<C>& block) {
     switch (job.sink) {
-        case Sink::store: store_block(block, job.out, job.ld); break;
-        case Sink::transpose: transpose_block(block, job.out, job.ld); return;
-        case Sink::nearest: nearest_block(block, job.distance, job.index); return;
-        case Sink::apply: apply_block(block, job.V, job.r, job.product); return;
+        case Sink::store:
+            store_block(block, job.out, job.ld);
+            break;
+        case Sink::transpose:
+            transpose_block(block, job.out, job.ld);
+            return;
+        case Sink::nearest:
+            nearest_block(block, job.distance, job.index);
+            return;
+        case Sink::apply:
+            apply_block(block, job.V, job.r, job.product);
+            return;
     }
     if (!job.symmetric) return;
     // What is around the diagonal has its mirror image in itself.

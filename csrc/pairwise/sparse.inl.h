@@ -49,7 +49,8 @@ void sparse_norms(const Rows<T>& Y, Norm norm, std::ptrdiff_t first, std::ptrdif
             continue;
         }
         double sum = 0;
-        for (std::ptrdiff_t p = 0; p < Y.d; ++p) sum += term_of(norm, Y.data[(first + r) * Y.d + p]);
+        for (std::ptrdiff_t p = 0; p < Y.d; ++p)
+            sum += term_of(norm, Y.data[(first + r) * Y.d + p]);
         norms[r] = norm_of_sum(norm, sum);
     }
 }
@@ -146,7 +147,7 @@ void sparse_block(const Job<T>& job, const Chunk<double>& chunk, std::ptrdiff_t 
         else
             gather_columns<SharedStep>(job.X, i0 + r, chunk.values, chunk.stride, j0, out);
     }
-    const Block<double> block{at + j0,      nullptr,      i0,    rows,
+    const Block<double> block{at + j0,          nullptr,      i0,           rows,
                               chunk.first + j0, chunk.n - j0, chunk.stride, norms,
                               chunk.norms + j0};
     finish(job, block, SparsePair<T>{job.X, job.Y});

@@ -2,7 +2,6 @@
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.metrics.pairwise import check_pairwise_arrays
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import StrOptions, validate_params
 
@@ -10,7 +9,7 @@ from fastml._native import pairwise as native
 from fastml._runtime.dispatch import accelerated
 from fastml.metrics._dispatch import pairwise_kernels
 from fastml.metrics._kernels import check_histograms, scale_of
-from fastml.metrics._rows import left_sparse, measure_of, rows_of, threads
+from fastml.metrics._rows import checked, left_sparse, measure_of, rows_of, threads
 
 # Their parameters with defaults; gamma is 1 / n_features by default, but 1 for chi2.
 KERNELS = {
@@ -83,7 +82,7 @@ def gram_apply(X, Y, V, metric="rbf", **params):
     elif metric.endswith("intersection"):
         X, Y = check_histograms(X, Y, accept_sparse="csr")
     else:
-        X, Y = check_pairwise_arrays(X, Y)
+        X, Y = checked(X, Y)
     V = check_array(V, dtype=X.dtype, order="C", ensure_2d=False, input_name="V")
     if len(V) != Y.shape[0]:
         raise ValueError(f"V has {len(V)} rows, but there are {Y.shape[0]} columns to multiply")

@@ -7,13 +7,12 @@ from scipy.sparse import issparse
 from sklearn import config_context
 from sklearn.metrics import pairwise as stock
 from sklearn.metrics._pairwise_distances_reduction import ArgKmin
-from sklearn.metrics.pairwise import check_pairwise_arrays
 
 from fastml._native import pairwise as native
 from fastml._runtime.dispatch import Unsupported
 from fastml.metrics import _metrics
 from fastml.metrics._dispatch import pairwise_distances_chunked
-from fastml.metrics._rows import left_sparse, measure_of, replaces, rows_of, threads
+from fastml.metrics._rows import checked, left_sparse, measure_of, replaces, rows_of, threads
 
 # In one pass, without a matrix of distances. True: where both are sparse as well.
 ONE_PASS = {
@@ -88,16 +87,14 @@ def pairwise_distances_argmin(X, Y, *, axis=1, metric="euclidean", metric_kwargs
 def _nearest(
     X: Any, Y: Any, axis: int, metric: Any, kwds: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    finite = "allow-nan" if isinstance(metric, str) and metric == "nan_euclidean" else True
-    X, Y = check_pairwise_arrays(X, Y, ensure_all_finite=finite)
+    nan = isinstance(metric, str) and metric == "nan_euclidean"
+    X, Y = checked(X, Y, ensure_all_finite="allow-nan" if nan else True)
     if axis == 0:
         X, Y = Y, X
     if not callable(metric) and metric in ONE_PASS:
         return _in_one_pass(X, Y, metric, kwds)
     with config_context(assume_finite=True):  # it has been checked
-        parts = list(
-            pairwise_distances_chunked(X, Y, reduce_func=_least, metric=metric, **kwds)
-        )
+        parts = list(pairwise_distances_chunked(X, Y, reduce_func=_least, metric=metric, **kwds))
     index, distance = zip(*parts, strict=True)
     return np.concatenate(index), np.concatenate(distance)
 
@@ -113,7 +110,9 @@ def _in_one_pass(
     dtype, params = X.dtype, {}
     metric = NAMES.get(metric, metric)
     if metric in ("minkowski", "p"):
-        metric, X, Y, params = _metrics.resolve(metric, X, Y, kwds)
+        resolved = _metrics.resolve(metric, X, Y, kwds)
+        assert resolved is not None  # only a VI may have no root
+        metric, X, Y, params = resolved
     elif metric == "euclidean":
         metric = "sqeuclidean" if kwds.get("squared") else metric
     elif metric == "haversine" and X.shape[1] != 2:

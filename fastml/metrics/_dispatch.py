@@ -14,7 +14,7 @@ from sklearn.utils.validation import _num_samples, check_non_negative
 from fastml._runtime.dispatch import Unsupported
 from fastml.metrics import _distances, _kernels, _metrics
 from fastml.metrics._functions import by_function, function_refusal
-from fastml.metrics._rows import jobs, pairs, replaces
+from fastml.metrics._rows import checked, jobs, pairs, replaces
 
 DISTANCES = {
     "cityblock": _distances.manhattan_distances,
@@ -90,7 +90,7 @@ def pairwise_distances(
             return _as_jobs_do(DISTANCES[metric](X, Y, **kwds), X, Y, n_jobs)
         if issparse(X) or issparse(Y):
             raise TypeError("scipy distance metrics do not support sparse matrices.")
-        X, Y = check_pairwise_arrays(X, Y, ensure_all_finite=ensure_all_finite)
+        X, Y = checked(X, Y, ensure_all_finite=ensure_all_finite)
         return _as_jobs_do(_by_name(metric, X, Y, kwds), X, Y, n_jobs)
 
 

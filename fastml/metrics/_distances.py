@@ -5,14 +5,13 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.metrics import pairwise as stock
-from sklearn.metrics.pairwise import check_pairwise_arrays
 from sklearn.utils import check_array
 from sklearn.utils._mask import _get_mask
 from sklearn.utils._missing import is_scalar_nan
 from sklearn.utils.extmath import row_norms
 
 from fastml._runtime.dispatch import Unsupported
-from fastml.metrics._rows import pairs, replaces
+from fastml.metrics._rows import checked, pairs, replaces
 
 
 def _norms_are_others(
@@ -34,9 +33,7 @@ def _norms_are_others(
 
 
 @replaces(stock.euclidean_distances, unless=_norms_are_others)
-def euclidean_distances(
-    X, Y=None, *, Y_norm_squared=None, squared=False, X_norm_squared=None
-):
+def euclidean_distances(X, Y=None, *, Y_norm_squared=None, squared=False, X_norm_squared=None):
     """Euclidean distances of all pairs of rows.
 
     Distances that are small beside the rows' norms are taken from differences of coordinates. The
@@ -49,7 +46,7 @@ def euclidean_distances(
     array([[1.        , 5.65685425],
            [1.41421356, 5.        ]])
     """
-    X, Y = check_pairwise_arrays(X, Y)
+    X, Y = checked(X, Y)
     _check_norms("X", X, X_norm_squared)
     _check_norms("Y", Y, Y_norm_squared)
     return pairs("sqeuclidean" if squared else "euclidean", X, Y)
@@ -81,7 +78,7 @@ def nan_euclidean_distances(X, Y=None, *, squared=False, missing_values=np.nan, 
            [4.12310563]])
     """
     finite = "allow-nan" if is_scalar_nan(missing_values) else True
-    X, Y = check_pairwise_arrays(X, Y, accept_sparse=False, ensure_all_finite=finite)
+    X, Y = checked(X, Y, accept_sparse=False, ensure_all_finite=finite)
     if finite is True:
         symmetric = X is Y
         X = np.where(_get_mask(X, missing_values), X.dtype.type(np.nan), X)
@@ -100,7 +97,7 @@ def manhattan_distances(X, Y=None):
     array([[0., 2.],
            [4., 4.]])
     """
-    return pairs("manhattan", *check_pairwise_arrays(X, Y), double=True)
+    return pairs("manhattan", *checked(X, Y), double=True)
 
 
 @replaces(stock.cosine_distances)
@@ -114,7 +111,7 @@ def cosine_distances(X, Y=None):
     array([[1.   , 1.   ],
            [0.293, 0.   ]])
     """
-    return pairs("cosine_distance", *check_pairwise_arrays(X, Y))
+    return pairs("cosine_distance", *checked(X, Y))
 
 
 @replaces(stock.haversine_distances)
@@ -130,7 +127,7 @@ def haversine_distances(X, Y=None):
     >>> (angles * 6371).round()  # kilometres
     array([[11100.]])
     """
-    X, Y = check_pairwise_arrays(X, Y, dtype=np.float64)
+    X, Y = checked(X, Y, dtype=np.float64)
     if X.shape[1] != 2:
         raise ValueError("Haversine distance only valid in 2 dimensions")
     if issparse(X) or issparse(Y):

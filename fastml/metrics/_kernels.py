@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.metrics import pairwise as stock
-from sklearn.metrics.pairwise import check_pairwise_arrays
 from sklearn.utils._param_validation import validate_params
 
 from fastml._runtime.dispatch import Unsupported, accelerated
-from fastml.metrics._rows import pairs, replaces
+from fastml.metrics._rows import checked, pairs, replaces
 
 
 def _gamma_is_array(X: Any, Y: Any = None, gamma: Any = None, **_: Any) -> Unsupported | None:
@@ -48,7 +47,7 @@ def linear_kernel(X, Y=None, dense_output=True):
     array([[0., 0.],
            [1., 3.]])
     """
-    return pairs("linear", *check_pairwise_arrays(X, Y))
+    return pairs("linear", *checked(X, Y))
 
 
 @replaces(stock.polynomial_kernel, unless=_polynomial)
@@ -62,7 +61,7 @@ def polynomial_kernel(X, Y=None, degree=3, gamma=None, coef0=1):
     array([[1.  , 1.  ],
            [2.25, 4.  ]])
     """
-    X, Y = check_pairwise_arrays(X, Y)
+    X, Y = checked(X, Y)
     return pairs("polynomial", X, Y, gamma=scale_of(gamma, X), coef0=coef0, degree=degree)
 
 
@@ -77,7 +76,7 @@ def sigmoid_kernel(X, Y=None, gamma=None, coef0=1):
     array([[0.76, 0.76],
            [0.91, 0.96]])
     """
-    X, Y = check_pairwise_arrays(X, Y)
+    X, Y = checked(X, Y)
     return pairs("sigmoid", X, Y, gamma=scale_of(gamma, X), coef0=coef0)
 
 
@@ -95,7 +94,7 @@ def rbf_kernel(X, Y=None, gamma=None):
     array([[0.61, 0.37],
            [0.61, 1.  ]])
     """
-    X, Y = check_pairwise_arrays(X, Y)
+    X, Y = checked(X, Y)
     return pairs("rbf", X, Y, gamma=scale_of(gamma, X))
 
 
@@ -110,7 +109,7 @@ def laplacian_kernel(X, Y=None, gamma=None):
     array([[0.61, 0.37],
            [0.61, 1.  ]])
     """
-    X, Y = check_pairwise_arrays(X, Y)
+    X, Y = checked(X, Y)
     return pairs("laplacian", X, Y, double=True, gamma=scale_of(gamma, X))
 
 
@@ -125,11 +124,11 @@ def cosine_similarity(X, Y=None, dense_output=True):
     array([[0.   , 0.   ],
            [0.707, 1.   ]])
     """
-    return pairs("cosine", *check_pairwise_arrays(X, Y))
+    return pairs("cosine", *checked(X, Y))
 
 
 def check_histograms(X: Any, Y: Any, accept_sparse: Any = False) -> tuple[Any, Any]:
-    X, Y = check_pairwise_arrays(X, Y, accept_sparse=accept_sparse)
+    X, Y = checked(X, Y, accept_sparse=accept_sparse)
     for name, Z in (("X", X), ("Y", Y)):
         values = Z.data if issparse(Z) else Z
         if values.size and values.min() < 0:

@@ -29,7 +29,7 @@ class Resolved(NamedTuple):
     metric: str
     X: np.ndarray
     Y: np.ndarray
-    params: dict[str, float]
+    params: dict[str, Any]
 
 
 def refusal(metric: str, X: Any, Y: Any, ensure_all_finite: Any, kwds: dict) -> Unsupported | None:
@@ -80,7 +80,7 @@ def resolve(metric: str, X: np.ndarray, Y: np.ndarray, kwds: dict) -> Resolved |
     """In float64, as SciPy computes; X is Y in the result if it is. None if VI has no root."""
     rows = [X] if X is Y else [X, Y]
     rows = [np.asarray(Z, dtype=np.float64) for Z in rows]
-    params: dict[str, float] = {}
+    params: dict[str, Any] = {}
     if metric in ("minkowski", "p"):
         p = float(kwds.get("p", 2))
         metric = {1.0: "manhattan", 2.0: "euclidean", np.inf: "chebyshev"}.get(p, "minkowski")

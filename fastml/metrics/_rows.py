@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn import get_config
+from sklearn.metrics.pairwise import check_pairwise_arrays
 from sklearn.utils._param_validation import validate_params
 
 from fastml._native import pairwise as native
@@ -39,6 +40,23 @@ def replaces(
     return decorate
 
 
+def checked(X: Any, Y: Any, **options: Any) -> tuple[Any, Any]:
+    """As scikit-learn's `check_pairwise_arrays`, which takes long to find nothing wrong."""
+    if _is_plain(X) and options.get("dtype", X.dtype) == X.dtype:
+        if Y is None or Y is X:
+            return X, X
+        if _is_plain(Y) and X.dtype == Y.dtype and X.shape[1] == Y.shape[1]:
+            return X, Y
+    return check_pairwise_arrays(X, Y, **options)
+
+
+def _is_plain(X: Any) -> bool:
+    if type(X) is not np.ndarray or X.dtype.char not in "fd" or X.ndim != 2 or not X.size:
+        return False
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(X.sum()))
+
+
 class _Jobs(threading.local):
     n_jobs: int | None = None
 
@@ -60,7 +78,7 @@ def threads() -> int:
     return n_threads(_jobs.n_jobs)
 
 
-def measure_of(metric: str, **params: Any) -> native.Measure:
+def measure_of(metric: str, **params: Any) -> Any:
     """The measure, with every parameter as a plain number."""
     return native.Measure(metric, **{name: float(value) for name, value in params.items()})
 

@@ -107,6 +107,10 @@ def _kmeans_plusplus(function, X, **params):
     return {"centers": centers, "indices": indices}
 
 
+def _pairs(function, X, sample_weight=None, **params):
+    return {"pairs": function(X, X[:400], **params), "own": function(X[:300], **params)}
+
+
 _QUICK = {"n_clusters": 3, "n_init": 2, "max_iter": 20, "random_state": 0}
 _ENDLESS = {"n_clusters": 200, "n_init": 20, "max_iter": 1000, "tol": 0, "random_state": 0}
 
@@ -196,6 +200,15 @@ SUBJECTS = [
         unspecified=dict.fromkeys(_FEW_ROWS, "the covariance is singular")
         | dict.fromkeys(_SPARSE, "sparse rows are refused")
         | {"huge": "squares overflow"},
+    ),
+    Subject("metrics.pairwise.rbf_kernel", {"gamma": 0.05}, long=(), call=_pairs),
+    Subject("metrics.pairwise.polynomial_kernel", {"degree": 2}, long=(), call=_pairs),
+    Subject(
+        "metrics.pairwise.pairwise_distances",
+        {"metric": "manhattan"},
+        long=({"metric": "minkowski", "p": 2.5},),
+        long_shape=(100_000, 300),
+        call=_pairs,
     ),
 ]
 REPLACEMENTS = [subject for subject in SUBJECTS if not subject.like]

@@ -1,0 +1,215 @@
+"""fastml.metrics beside scikit-learn's: results, dtypes, errors, and where calls end up."""
+
+import numpy as np
+import pytest
+import sklearn.metrics
+from scipy import sparse
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.metrics import pairwise as stock
+
+import fastml
+from fastml.metrics import pairwise as ours
+
+KERNELS = ("additive_chi2", "chi2", "cosine", "laplacian", "linear", "poly", "rbf", "sigmoid")
+DISTANCES = ("braycurtis", "canberra", "chebyshev", "cityblock", "correlation", "cosine",
+             "euclidean", "hamming", "mahalanobis", "minkowski", "nan_euclidean", "seuclidean",
+             "sqeuclidean")  # fmt: skip
+DTYPES = (np.float32, np.float64)
+
+
+def rows(n, d=6, dtype=np.float64, seed=0):
+    X = np.random.default_rng(seed).random((n, d))
+    X[X < 0.2] = 0
+    return X.astype(dtype)
+
+
+def same(actual, expected, dtype=np.float64, tolerance=1e-10):
+    assert actual.dtype == expected.dtype
+    assert actual.shape == expected.shape
+    tolerance = 2e-5 if dtype == np.float32 else tolerance
+    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.fixture(autouse=True)
+def strict():
+    with fastml.config_context(strict=True):
+        yield
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("metric", KERNELS)
+def test_kernels(metric, dtype, n_jobs):
+    X, Y = rows(30, dtype=dtype), rows(20, dtype=dtype, seed=1)
+    for args in ((X,), (X, X), (X, Y), (X.tolist(), Y)):
+        expected = stock.pairwise_kernels(*args, metric=metric, n_jobs=n_jobs)
+        same(ours.pairwise_kernels(*args, metric=metric, n_jobs=n_jobs), expected, dtype)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("metric", DISTANCES)
+def test_distances(metric, dtype, n_jobs):
+    X, Y = rows(30, dtype=dtype), rows(20, dtype=dtype, seed=1)
+    given = {
+        "mahalanobis": {"VI": np.linalg.inv(np.cov(rows(50).T))},
+        "seuclidean": {"V": rows(50).var(axis=0)},
+        "minkowski": {"p": 2.5, "w": np.arange(6.0)},
+        "chebyshev": {"w": np.arange(6.0) % 2},
+    }.get(metric, {})
+    for args, kwds in (((X,), {}), ((X, Y), given), ((Y[::2, ::-1],), given)):
+        expected = stock.pairwise_distances(*args, metric=metric, n_jobs=n_jobs, **kwds)
+        actual = ours.pairwise_distances(*args, metric=metric, n_jobs=n_jobs, **kwds)
+        # Where it has jobs, scikit-learn's diagonal is what rounding leaves.
+        same(actual, expected, dtype, 1e-7 if metric == "nan_euclidean" else 1e-10)
+
+
+@pytest.mark.parametrize("p", [0.5, 1, 1.5, 2, 3, 7, np.inf])
+def test_minkowski(p):
+    X, Y = rows(30), rows(20, seed=1)
+    expected = stock.pairwise_distances(X, Y, metric="minkowski", p=p)
+    same(ours.pairwise_distances(X, Y, metric="minkowski", p=p), expected)
+
+
+@pytest.mark.parametrize("as_sparse", [sparse.csr_array, sparse.csr_matrix, sparse.csc_array])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["linear_kernel", "rbf_kernel", "laplacian_kernel",
+                                  "cosine_similarity", "euclidean_distances",
+                                  "manhattan_distances", "cosine_distances"])  # fmt: skip
+def test_sparse_rows(name, dtype, as_sparse):
+    X, Y = rows(30, dtype=dtype), rows(20, dtype=dtype, seed=1)
+    A, B = as_sparse(X), as_sparse(Y)
+    for args in ((A,), (A, B), (A, Y), (X, B)):
+        same(getattr(ours, name)(*args), getattr(stock, name)(*args), dtype)
+
+
+def test_sparse_rows_that_are_not_canonical():
+    A = sparse.csr_array((np.ones(4), [2, 0, 0, 1], [0, 3, 4]), shape=(2, 3))
+    before = A.copy()
+    same(ours.manhattan_distances(A), stock.manhattan_distances(A.toarray()))
+    np.testing.assert_array_equal(A.indices, before.indices)
+    A = sparse.csr_array(rows(5))
+    A.indices, A.indptr = A.indices.astype(np.int64), A.indptr.astype(np.int64)
+    same(ours.rbf_kernel(A), stock.rbf_kernel(A))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("metric", ["euclidean", "l1", "cosine", "chebyshev", "minkowski",
+                                    "canberra", "braycurtis", "nan_euclidean"])  # fmt: skip
+def test_argmin(metric, axis):
+    X, Y = rows(300) + 0.01, rows(200, seed=1) + 0.01
+    expected = stock.pairwise_distances_argmin_min(X, Y, axis=axis, metric=metric)
+    index, distance = ours.pairwise_distances_argmin_min(X, Y, axis=axis, metric=metric)
+    np.testing.assert_array_equal(index, expected[0])
+    same(distance, expected[1])
+    index = ours.pairwise_distances_argmin(X, Y, axis=axis, metric=metric)
+    np.testing.assert_array_equal(index, expected[0])
+
+
+def test_chunks():
+    X = rows(100)
+    chunks = ours.pairwise_distances_chunked(X, metric="mahalanobis", working_memory=0.01)
+    D = np.concatenate(list(chunks))
+    same(D, stock.pairwise_distances(X, metric="mahalanobis"))
+    with pytest.raises(ValueError, match="Expected same length as input"):
+        list(ours.pairwise_distances_chunked(X, reduce_func=lambda D, start: D[1:]))
+
+
+@pytest.mark.parametrize("missing", [np.nan, -1.0])
+def test_missing_values(missing):
+    X = rows(20)
+    X[X == 0] = missing
+    X[3] = missing
+    before = X.copy()
+    expected = stock.nan_euclidean_distances(X, missing_values=missing)
+    # scikit-learn's own rounding leaves up to 1e-8 where rows share one coordinate.
+    actual = ours.nan_euclidean_distances(X, missing_values=missing)
+    np.testing.assert_allclose(actual, expected, atol=1e-7)
+    np.testing.assert_array_equal(X, before)
+
+
+@pytest.mark.parametrize("V", [rows(20, 1)[:, 0], rows(20, 3)])
+@pytest.mark.parametrize("metric", [*KERNELS, "intersection", "normalized_intersection",
+                                    RBF(), RBF() + WhiteKernel()])  # fmt: skip
+def test_gram_apply(metric, V):
+    X, Y = rows(30), rows(20, seed=1)
+    if isinstance(metric, str) and metric.endswith("intersection"):
+        K = ours.intersection_kernel(X, Y, normalize=metric != "intersection")
+    else:
+        K = stock.pairwise_kernels(X, Y, metric=metric)
+    same(ours.gram_apply(X, Y, V, metric=metric), K @ V)
+
+
+def test_gram_apply_refuses():
+    X = rows(5)
+    with pytest.raises(ValueError, match="V has 4 rows"):
+        ours.gram_apply(X, X, np.ones(4))
+    with pytest.raises(TypeError, match="no parameter 'degree'"):
+        ours.gram_apply(X, X, np.ones(5), metric="rbf", degree=2)
+
+
+def test_kernel_objects_see_both_matrices():
+    X, kernel = rows(5), RBF() + WhiteKernel()
+    expected = stock.pairwise_kernels(X, metric=kernel)
+    same(ours.pairwise_kernels(X, metric=kernel), expected)
+
+
+def test_functions_of_two_rows():
+    def worst(x, y, scale=1.0):
+        return scale * np.max(np.abs(x - y))
+
+    for n in (10, 600):  # a few pairs are left to Python
+        X = rows(n, 3)
+        expected = ours.pairwise_distances(X, metric="chebyshev")
+        with fastml.config_context(strict=n > 10):
+            same(ours.pairwise_distances(X, metric=worst), expected)
+        with fastml.config_context(strict=False):
+            same(ours.pairwise_kernels(X, X[:5], metric=worst, scale=2.0), 2 * expected[:, :5])
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "kwds"),
+    [
+        ("rbf_kernel", (rows(3, 4), rows(3, 5)), {}),
+        ("rbf_kernel", (np.full((2, 2), np.nan),), {}),
+        ("rbf_kernel", (np.ones((0, 2)),), {}),
+        ("rbf_kernel", (np.ones(3),), {}),
+        ("rbf_kernel", (rows(3),), {"gamma": -1.0}),
+        ("chi2_kernel", (rows(3), -rows(3)), {}),
+        ("additive_chi2_kernel", (-rows(3),), {}),
+        ("haversine_distances", (rows(3, 3),), {}),
+        ("pairwise_distances", (rows(3),), {"metric": "nothing"}),
+        ("pairwise_distances", (sparse.csr_array(rows(3)),), {"metric": "chebyshev"}),
+        ("pairwise_distances", (-rows(3, 3), None), {"metric": "precomputed"}),
+        ("pairwise_kernels", (rows(3, 2),), {"metric": "precomputed"}),
+        ("pairwise_distances_argmin", (rows(3), rows(3)), {"axis": 2}),
+        ("euclidean_distances", (rows(3),), {"X_norm_squared": np.ones(7)}),
+    ],
+)
+def test_errors_are_scikit_learns(name, args, kwds):
+    with pytest.raises(Exception) as expected:
+        getattr(stock, name)(*args, **kwds)
+    with pytest.raises(type(expected.value)) as actual:
+        getattr(ours, name)(*args, **kwds)
+    assert str(actual.value) == str(expected.value)
+
+
+def test_huge_and_tiny_values():
+    for scale in (1e-200, 1e-150, 1e150):
+        X = rows(20) * scale
+        same(ours.manhattan_distances(X) / scale, stock.manhattan_distances(X) / scale)
+        assert np.all(np.isfinite(ours.rbf_kernel(X)))
+    X = np.ones((5, 40)) * 1e6
+    X[:, 0] += np.arange(5) * 1e-3  # dots alone would lose this
+    np.testing.assert_allclose(ours.euclidean_distances(X)[0], X[:, 0] - X[0, 0], rtol=1e-12)
+
+
+def test_patching_reaches_both_modules():
+    with fastml.patched():
+        assert sklearn.metrics.pairwise_distances is ours.pairwise_distances
+        assert stock.pairwise_distances is ours.pairwise_distances
+        assert stock.PAIRWISE_KERNEL_FUNCTIONS["rbf"] is ours.rbf_kernel
+    assert stock.PAIRWISE_KERNEL_FUNCTIONS["rbf"] is not ours.rbf_kernel
+    keys = fastml.replacements()
+    assert ("sklearn.metrics", "pairwise_distances") in keys
+    assert ("sklearn.metrics.pairwise", "rbf_kernel") in keys
