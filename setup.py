@@ -13,6 +13,7 @@ FAMILIES = {
     "rows": "rows",
     "gemm": "gemm",
     "jit": "jit",
+    "kdtree": "kdtree",
     "kernel_kmeans": "kernel_kmeans",
     "kmeans": "kmeans",
     "kmedians": "kmedians",

@@ -207,16 +207,31 @@ template <class T, int s> inline void exchange(typename Simd<T>::Vec& a, typenam
 
 #endif
 
-// As x86 has them: the second operand, if either is NaN.
+// As x86 has them: the second operand, if either is NaN. GCC makes a comparison and a blend of the
+// generic forms.
 template <class T>
 FML_INLINE typename Simd<T>::Vec maximum(const typename Simd<T>::Vec& a,
                                          const typename Simd<T>::Vec& b) {
+#if FML_X86_REGIONS && FML_VECTOR_BYTES == 64
+    if constexpr (sizeof(T) == 4)
+        return (typename Simd<T>::Vec)_mm512_max_ps((__m512)a, (__m512)b);
+    else
+        return (typename Simd<T>::Vec)_mm512_max_pd((__m512d)a, (__m512d)b);
+#else
     return select(b < a, a, b);
+#endif
 }
 template <class T>
 FML_INLINE typename Simd<T>::Vec minimum(const typename Simd<T>::Vec& a,
                                          const typename Simd<T>::Vec& b) {
+#if FML_X86_REGIONS && FML_VECTOR_BYTES == 64
+    if constexpr (sizeof(T) == 4)
+        return (typename Simd<T>::Vec)_mm512_min_ps((__m512)a, (__m512)b);
+    else
+        return (typename Simd<T>::Vec)_mm512_min_pd((__m512d)a, (__m512d)b);
+#else
     return select(a < b, a, b);
+#endif
 }
 
 // Loads and stores go through memcpy: any alignment, no aliasing trouble, one instruction.

@@ -1,0 +1,269 @@
+"""An exact k-d tree. Arguments are already validated; see csrc/kdtree/kdtree.h for the contract."""
+
+from cython cimport floating
+from libc.stdint cimport int64_t
+from libcpp cimport bool as bool_t
+
+import numpy as np
+
+from fastml._native.runtime cimport Status, bind_pool, check, the_pool
+
+cdef extern from "kdtree/kdtree.h" namespace "fastml" nogil:
+    cdef enum class Metric(int):
+        euclidean
+        manhattan
+        chebyshev
+        minkowski
+
+    cdef cppclass CTree "fastml::KDTree"[T]:
+        Py_ssize_t n
+        Py_ssize_t d
+        Py_ssize_t leaves
+        Metric metric
+        double p
+        Py_ssize_t shape(Py_ssize_t, Py_ssize_t) noexcept
+        void borrow(T*, void*, T*, void*) noexcept
+
+    Status c_fits_single "fastml::fits_single"(
+        const float*, Py_ssize_t, bool_t*, int) noexcept
+    Status c_build "fastml::build"[T](const T*, const CTree[T]&, int) noexcept
+    Status c_nearest "fastml::nearest"[T, Out](
+        const CTree[T]&, const T*, Py_ssize_t, Py_ssize_t, Out*, int64_t*, int) noexcept
+    Status c_count_within "fastml::count_within"[T](
+        const CTree[T]&, const T*, Py_ssize_t, const double*, int64_t*, int) noexcept
+    Status c_collect_within "fastml::collect_within"[T](
+        const CTree[T]&, const T*, Py_ssize_t, const double*, const int64_t*, bint, double*,
+        int64_t*, int) noexcept
+    Status c_count_scanned "fastml::count_scanned"[T](
+        const CTree[T]&, const T*, Py_ssize_t, Py_ssize_t, int64_t*, int) noexcept
+
+ctypedef fused Out:
+    float
+    double
+
+bind_pool(the_pool())
+
+METRICS = {
+    "euclidean": Metric.euclidean,
+    "manhattan": Metric.manhattan,
+    "chebyshev": Metric.chebyshev,
+    "minkowski": Metric.minkowski,
+}
+FAN = 16  # points in a leaf
+
+
+def fits_single(const float[:, ::1] X, int n_threads):
+    """Whether squares of differences of these values are safe in single precision."""
+    cdef bool_t fits = True
+    cdef Status status
+    with nogil:
+        status = c_fits_single(&X[0, 0], X.shape[0] * X.shape[1], &fits, n_threads)
+    check(status)
+    return fits
+
+
+def _empty(Py_ssize_t size, dtype):
+    """An uninitialised array that starts on a cache line."""
+    itemsize = np.dtype(dtype).itemsize
+    raw = np.empty(size * itemsize + 64, dtype=np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start:start + size * itemsize].view(dtype)
+
+
+cdef class KDTree:
+    """A k-d tree of the points `X` (n, d): C-contiguous, float32 or float64, n and d at least 1.
+
+    It keeps a copy of the points. Queries have the dtype of `X`. float32 points are searched in
+    single precision where that is safe, otherwise (very large or very small values, or metric
+    "minkowski") in double.
+    """
+    cdef readonly object dtype, metric
+    cdef readonly double p
+    cdef readonly Py_ssize_t n, d
+    cdef object points, index, boxes, lowest, wide
+    cdef bint is_single
+    cdef CTree[float] single
+    cdef CTree[double] double_
+
+    def __init__(self, X, metric="euclidean", double p=2, int n_threads=1):
+        self.dtype, self.metric, self.p = X.dtype, metric, p
+        self.n, self.d = X.shape
+        self.is_single = (
+            X.dtype == np.float32 and metric != "minkowski" and fits_single(X, n_threads)
+        )
+        if self.is_single:
+            if self.n >= np.iinfo(np.int32).max:
+                raise ValueError("A tree of float32 points holds less than 2**31 - 1 of them")
+            self._build[float](X, &self.single, n_threads)
+        else:
+            self._build[double](X.astype(np.float64, copy=False), &self.double_, n_threads)
+
+    cdef int _build(self, const floating[:, ::1] X, CTree[floating]* tree, int n_threads) except -1:
+        cdef Py_ssize_t nodes = tree.shape(self.n, self.d)
+        cdef Status status
+        dtype, rows = (np.float32, np.int32) if floating is float else (np.float64, np.int64)
+        self.points = _empty(tree.leaves * self.d * FAN, dtype)
+        self.index = _empty(tree.leaves * FAN, rows)
+        self.boxes = _empty(nodes * self.d * 2 * FAN, dtype)
+        self.lowest = _empty(nodes * FAN, rows)
+        tree.metric = METRICS[self.metric]
+        tree.p = self.p
+        tree.borrow(<floating*><size_t>self.points.ctypes.data,
+                    <void*><size_t>self.index.ctypes.data,
+                    <floating*><size_t>self.boxes.ctypes.data,
+                    <void*><size_t>self.lowest.ctypes.data)
+        with nogil:
+            status = c_build(&X[0, 0], tree[0], n_threads)
+        return check(status)
+
+    @property
+    def nbytes(self):
+        """Bytes of memory that the tree takes."""
+        return self.points.nbytes + self.index.nbytes + self.boxes.nbytes + self.lowest.nbytes
+
+    def rows(self):
+        """The points, in the order in which they were given."""
+        by_leaf = self.points.reshape(-1, self.d, FAN).transpose(0, 2, 1).reshape(-1, self.d)
+        X = np.empty((self.n, self.d), dtype=self.dtype)
+        # Only the last leaf has absent points, and has them at its end.
+        X[self.index[:self.n]] = by_leaf[:self.n]
+        return X
+
+    def __reduce__(self):
+        # What is built again needs no check, and is the same.
+        return KDTree, (self.rows(), self.metric, self.p)
+
+    def _for(self, Q, int n_threads):
+        """The tree to ask about `Q`, and `Q` as it takes it."""
+        if not self.is_single:
+            return self, Q.astype(np.float64, copy=False)
+        if Q.dtype == np.float32 and fits_single(Q, n_threads):
+            return self, Q
+        if self.wide is None:
+            self.wide = KDTree(
+                self.rows().astype(np.float64), self.metric, self.p, n_threads
+            )
+        return self.wide, Q.astype(np.float64)
+
+    def query(self, Q, Py_ssize_t k, distances, indices, int n_threads):
+        """The `k` nearest points of each row of `Q`, nearest first; the lower index on ties.
+
+        `Q` is None for the points themselves. `distances` (n_q, k), float32 or float64, and
+        `indices`, int64, take the answer.
+        """
+        if Q is None:
+            none = np.empty((0, self.d), dtype=self.points.dtype)
+            nearest_of(self, none, k, distances, indices, n_threads)
+        elif len(Q):
+            tree, Q = self._for(Q, n_threads)
+            nearest_of(tree, Q, k, distances, indices, n_threads)
+
+    def count_within(self, Q, radius, int n_threads):
+        """How many points are within `radius` (one, or one for each row) of each row of `Q`."""
+        counts = np.zeros(len(Q), dtype=np.int64)
+        if len(Q):
+            tree, Q = self._for(Q, n_threads)
+            count_of(tree, Q, _each(radius, len(Q)), counts, n_threads)
+        return counts
+
+    def query_radius(self, Q, radius, int n_threads, return_distance=True, sort=False):
+        """The points within `radius` of each row of `Q`, as CSR: (indptr, indices, distances).
+
+        `distances` is None unless wanted. With `sort`, nearest first, then by index.
+        """
+        indptr = np.zeros(len(Q) + 1, dtype=np.int64)
+        np.cumsum(self.count_within(Q, radius, n_threads), out=indptr[1:])
+        indices = np.empty(indptr[-1], dtype=np.int64)
+        distances = np.empty(indptr[-1] if return_distance else 0, dtype=np.float64)
+        if indptr[-1]:
+            tree, Q = self._for(Q, n_threads)
+            collect_of(tree, Q, _each(radius, len(Q)), indptr, sort,
+                       distances, indices, n_threads)
+        return indptr, indices, distances if return_distance else None
+
+    def scanned(self, Q, Py_ssize_t k, int n_threads=1):
+        """How many points the search for the `k` nearest of each row of `Q` compares it with."""
+        counts = np.zeros(len(Q), dtype=np.int64)
+        if len(Q):
+            tree, Q = self._for(Q, n_threads)
+            scanned_of(tree, Q, k, counts, n_threads)
+        return counts
+
+
+def _each(radius, n):
+    return np.ascontiguousarray(np.broadcast_to(np.asarray(radius, dtype=np.float64), n))
+
+
+def nearest_of(
+    KDTree tree,
+    const floating[:, ::1] Q,  # IN; empty for the points themselves
+    Py_ssize_t k,
+    Out[:, ::1] distances,     # OUT
+    int64_t[:, ::1] indices,   # OUT
+    int n_threads,
+):
+    cdef const floating* q = &Q[0, 0] if Q.shape[0] else NULL
+    cdef Py_ssize_t n = Q.shape[0] if Q.shape[0] else tree.n
+    cdef Status status
+    with nogil:
+        if floating is float:
+            status = c_nearest(tree.single, q, n, k, &distances[0, 0], &indices[0, 0], n_threads)
+        else:
+            status = c_nearest(tree.double_, q, n, k, &distances[0, 0], &indices[0, 0], n_threads)
+    check(status)
+
+
+def count_of(
+    KDTree tree,
+    const floating[:, ::1] Q,  # IN
+    const double[::1] radius,  # IN
+    int64_t[::1] counts,       # OUT
+    int n_threads,
+):
+    cdef Status status
+    with nogil:
+        if floating is float:
+            status = c_count_within(tree.single, &Q[0, 0], Q.shape[0], &radius[0], &counts[0],
+                                    n_threads)
+        else:
+            status = c_count_within(tree.double_, &Q[0, 0], Q.shape[0], &radius[0], &counts[0],
+                                    n_threads)
+    check(status)
+
+
+def collect_of(
+    KDTree tree,
+    const floating[:, ::1] Q,   # IN
+    const double[::1] radius,   # IN
+    const int64_t[::1] indptr,  # IN
+    bint sort,
+    double[::1] distances,      # OUT, or empty
+    int64_t[::1] indices,       # OUT
+    int n_threads,
+):
+    cdef double* out = &distances[0] if distances.shape[0] else NULL
+    cdef Status status
+    with nogil:
+        if floating is float:
+            status = c_collect_within(tree.single, &Q[0, 0], Q.shape[0], &radius[0], &indptr[0],
+                                      sort, out, &indices[0], n_threads)
+        else:
+            status = c_collect_within(tree.double_, &Q[0, 0], Q.shape[0], &radius[0], &indptr[0],
+                                      sort, out, &indices[0], n_threads)
+    check(status)
+
+
+def scanned_of(
+    KDTree tree,
+    const floating[:, ::1] Q,  # IN
+    Py_ssize_t k,
+    int64_t[::1] counts,       # OUT
+    int n_threads,
+):
+    cdef Status status
+    with nogil:
+        if floating is float:
+            status = c_count_scanned(tree.single, &Q[0, 0], Q.shape[0], k, &counts[0], n_threads)
+        else:
+            status = c_count_scanned(tree.double_, &Q[0, 0], Q.shape[0], k, &counts[0], n_threads)
+    check(status)

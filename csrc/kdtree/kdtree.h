@@ -1,0 +1,90 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "common/pool.h"
+
+// A k-d tree of n points in d dimensions, and exact searches in it. Coordinates are finite.
+//
+// Leaves hold `fan` points each, only the last one fewer; every node has `fan` children, only the
+// last of a level fewer. So n alone gives the shape, and no child is pointed to: the children of
+// node i are the nodes fan·i … of the level below. What prunes is the tight box around each child,
+// fan boxes at a time.
+//
+// Distances are differences of coordinates, added in order of the coordinates without fused
+// multiply-adds: the same bits with every instruction set. Equal distances rank by index.
+namespace fastml {
+
+enum class Metric : int { euclidean, manhattan, chebyshev, minkowski };
+
+template <class T> struct KDTree {
+    using Int = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+    static constexpr std::ptrdiff_t fan = 16;
+    static constexpr int most_levels = 16;
+
+    std::ptrdiff_t n, d, leaves;
+    int levels;                              // of nodes; level 0 has the leaves as children
+    std::ptrdiff_t first_node[most_levels];  // of each level, within `boxes` and `lowest`
+    Metric metric;
+    double p;
+
+    T* points;  // (leaves, d, fan): absent ones are at infinity
+    Int*
+        index;  // (leaves, fan), ascending in a leaf: the row of each point; absent: the greatest Int
+    T* boxes;     // (nodes, d, 2, fan): each child's least coordinates and negated greatest ones
+    Int* lowest;  // (nodes, fan): the least row in each child
+
+    // Sets the sizes from n and d; returns the number of nodes. n, d >= 1.
+    std::ptrdiff_t shape(std::ptrdiff_t n_points, std::ptrdiff_t n_columns) noexcept {
+        n = n_points;
+        d = n_columns;
+        leaves = (n + fan - 1) / fan;
+        std::ptrdiff_t nodes = 0, width = leaves;
+        levels = 0;
+        do {
+            width = (width + fan - 1) / fan;
+            first_node[levels++] = nodes;
+            nodes += width;
+        } while (width > 1);
+        return nodes;
+    }
+    void borrow(T* at_points, void* at_index, T* at_boxes, void* at_lowest) noexcept {
+        points = at_points;
+        index = static_cast<Int*>(at_index);
+        boxes = at_boxes;
+        lowest = static_cast<Int*>(at_lowest);
+    }
+};
+
+// Whether squares of differences of these values neither overflow nor lose bits to underflow.
+Status fits_single(const float* values, std::ptrdiff_t n, bool* fits, int n_threads) noexcept;
+
+// Fills in points, index, boxes and lowest, which the caller allocates, from X (n, d) in C order.
+// The tree does not depend on n_threads.
+template <class T> Status build(const T* X, const KDTree<T>& tree, int n_threads) noexcept;
+
+// The k nearest points of each row of Q (n_q, d), nearest first, into distances and indices
+// (n_q, k). Q null: of each point itself, n_q = n. 1 <= k <= n. Out: T or double.
+template <class T, class Out>
+Status nearest(const KDTree<T>& tree, const T* Q, std::ptrdiff_t n_q, std::ptrdiff_t k,
+               Out* distances, std::int64_t* indices, int n_threads) noexcept;
+
+// counts[i] = the number of points within radius[i] of row i of Q, the border included.
+template <class T>
+Status count_within(const KDTree<T>& tree, const T* Q, std::ptrdiff_t n_q, const double* radius,
+                    std::int64_t* counts, int n_threads) noexcept;
+
+// The same points: row i's from offsets[i] on, nearest first if `sorted`, else in no order to rely
+// on. offsets (n_q + 1) are the running sums of the counts. distances: null to skip.
+template <class T>
+Status collect_within(const KDTree<T>& tree, const T* Q, std::ptrdiff_t n_q, const double* radius,
+                      const std::int64_t* offsets, bool sorted, double* distances,
+                      std::int64_t* indices, int n_threads) noexcept;
+
+// scanned[i] = how many points the search for the k nearest of row i compares it with.
+template <class T>
+Status count_scanned(const KDTree<T>& tree, const T* Q, std::ptrdiff_t n_q, std::ptrdiff_t k,
+                     std::int64_t* scanned, int n_threads) noexcept;
+
+}  // namespace fastml
