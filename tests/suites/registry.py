@@ -107,6 +107,19 @@ def _kmeans_plusplus(function, X, **params):
     return {"centers": centers, "indices": indices}
 
 
+def _neighbors(estimator, X, sample_weight=None, **params):
+    """Distances: rows may be as near as one another."""
+    model = estimator(**params).fit(X)
+    radius = np.quantile(model.kneighbors()[0], 0.5) * 1.001
+    near, _ = model.radius_neighbors(radius=radius, sort_results=True)
+    return {"kneighbors": model.kneighbors()[0], "radius_neighbors": np.concatenate(list(near))}
+
+
+def _outliers(estimator, X, sample_weight=None, **params):
+    model = estimator(**params).fit(X)
+    return {"factors": model.negative_outlier_factor_}
+
+
 _QUICK = {"n_clusters": 3, "n_init": 2, "max_iter": 20, "random_state": 0}
 _ENDLESS = {"n_clusters": 200, "n_init": 20, "max_iter": 1000, "tol": 0, "random_state": 0}
 
@@ -196,6 +209,25 @@ SUBJECTS = [
         unspecified=dict.fromkeys(_FEW_ROWS, "the covariance is singular")
         | dict.fromkeys(_SPARSE, "sparse rows are refused")
         | {"huge": "squares overflow"},
+    ),
+    Subject(
+        "neighbors.NearestNeighbors",
+        {"n_neighbors": 4},
+        long=({},),
+        long_shape=(400_000, 20),
+        call=_neighbors,
+        unspecified={"huge": "squared distances overflow"},
+    ),
+    Subject(
+        "neighbors.LocalOutlierFactor",
+        {"n_neighbors": 4},
+        long=({},),
+        long_shape=(400_000, 20),
+        call=_outliers,
+        unspecified={
+            "huge": "squared distances overflow",
+            **dict.fromkeys(("bool", "int8", "duplicates"), "rows as near as one another"),
+        },
     ),
 ]
 REPLACEMENTS = [subject for subject in SUBJECTS if not subject.like]
