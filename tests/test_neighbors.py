@@ -314,3 +314,21 @@ def test_model_converts_to_scikit_learn():
         back = fastml.from_sklearn(theirs)
         np.testing.assert_array_equal(back.predict(QUERIES), model.predict(QUERIES))
         assert (theirs._tree is None) == (algorithm == "brute")
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_trees_find_what_brute_force_finds(p):
+    pytest.importorskip("fastml._native.kdtree")
+    data = rows_of("normal", 9000, 2, np.float32)
+    tree = neighbors.NearestNeighbors(p=p).fit(data)
+    brute = neighbors.NearestNeighbors(p=p, algorithm="brute").fit(data)
+    assert tree._searcher().tree is not None
+    for queries in (None, data[:50] + 0.25):
+        got, expected = tree.kneighbors(queries), brute.kneighbors(queries)
+        np.testing.assert_array_equal(got[1], expected[1])
+        np.testing.assert_allclose(got[0], expected[0])
+    got, expected = (
+        model.radius_neighbors(data[:50], 0.1, sort_results=True) for model in (tree, brute)
+    )
+    for rows, others in zip(got[1], expected[1], strict=True):
+        np.testing.assert_array_equal(rows, others)

@@ -175,10 +175,13 @@ class FittedNeighbors:
         """The search over the training data, made when it is first needed."""
         searcher = vars(self).get("_fastml_searcher")
         if searcher is None:
+            X = self._fit_X if issparse(self._fit_X) else np.asarray(self._fit_X)
+            trees = self.algorithm != "brute" and not issparse(X)
             searcher = Searcher(
-                np.asarray(self._fit_X) if not issparse(self._fit_X) else self._fit_X,
+                X,
                 self.effective_metric_,
                 self.effective_metric_params_,
+                (self.n_neighbors or 5) if trees else None,
             )
             self._fastml_searcher = searcher
         return searcher

@@ -16,7 +16,8 @@ from fastml._native import neighbors as native
 from fastml._runtime.threads import n_threads
 from fastml.metrics import pairwise_distances_chunked
 from fastml.neighbors._kernels import FeatureSpace, batches_of, is_kernel
-from fastml.neighbors._spaces import space_of
+from fastml.neighbors._spaces import as_floats, space_of
+from fastml.neighbors._trees import tree_for
 
 
 class Neighborhoods(NamedTuple):
@@ -37,22 +38,43 @@ class Neighborhoods(NamedTuple):
 class Searcher:
     """Searches over the rows of `X` (with metric "precomputed", over columns of distances)."""
 
-    def __init__(self, X: Any, metric: Any, params: dict[str, Any]) -> None:
+    def __init__(self, X: Any, metric: Any, params: dict[str, Any], tree_for_k: int | None) -> None:
         self.X, self.metric, self.params = X, metric, params
         self.kernel = FeatureSpace(metric, params) if is_kernel(metric) else None
         known = self.kernel is None and not issparse(X)
         self.space = space_of(metric, params) if known else None
         self.data = None if self.space is None else self.space.rows(X)
+        self.tree = None if tree_for_k is None else self._make_tree(tree_for_k)
+
+    def _make_tree(self, k: int) -> Any:
+        if self.space is not None and self.space.metric in ("euclidean", "manhattan", "chebyshev"):
+            return tree_for(self.space.metric, 2, self.data, k)
+        if self.kernel is None and self.metric == "minkowski" and self.params.get("w") is None:
+            return tree_for("minkowski", self.params["p"], as_floats(self.X), k)
+        return None
+
+    def _for_tree(self, X: Any) -> np.ndarray:
+        rows = as_floats(X) if self.space is None else self.space.rows(X)
+        return rows.astype(np.float64, copy=False)
 
     def nearest(
         self, X: Any, k: int, return_distance: bool, n_jobs: int | None
     ) -> tuple[np.ndarray | None, np.ndarray]:
         """The `k` nearest rows to each query; without `X`, to each row but itself."""
+        if self.tree is not None and not issparse(X):
+            return self._nearest_in_tree(X, k, n_threads(n_jobs))
         if self.space is not None and not issparse(X):
             return self._nearest_rows(X, k, return_distance, n_threads(n_jobs))
         if self.metric == "precomputed":
             return self._nearest_columns(X, k, n_threads(n_jobs))
         return self._nearest_in_chunks(X, k, n_jobs)
+
+    def _nearest_in_tree(self, X, k, threads):
+        queries = self._for_tree(self.X if X is None else X)
+        rows = np.empty((queries.shape[0], k + (X is None)), dtype=np.int64)
+        distances = np.empty(rows.shape)
+        self.tree.query(queries, rows.shape[1], distances, rows, threads)
+        return without_themselves(distances, rows) if X is None else (distances, rows)
 
     def _nearest_rows(self, X, k, return_distance, threads):
         data, itself = self.data, X is None
@@ -111,6 +133,11 @@ class Searcher:
         self, X: Any, radius: Any, return_distance: bool, sort: bool, n_jobs: int | None
     ) -> Neighborhoods:
         """All rows within `radius` of each query; without `X`, of each row, but itself."""
+        if self.tree is not None and X is not None and not issparse(X):
+            found = self.tree.query_radius(
+                self._for_tree(X), radius, n_threads(n_jobs), return_distance, sort
+            )
+            return Neighborhoods(*found)
         if self.space is not None and not issparse(X):
             return self._rows_within(X, radius, return_distance, sort, n_threads(n_jobs))
         if self.metric == "precomputed" and issparse(self.X if X is None else X):
