@@ -17,6 +17,7 @@ FAMILIES = {
     "kernel_kmeans": "kernel_kmeans",
     "kmeans": "kmeans",
     "kmedians": "kmedians",
+    "neighbors": "neighbors",
     "pairwise": "pairwise",
     "strings": "strings",
 }

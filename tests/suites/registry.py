@@ -111,6 +111,19 @@ def _pairs(function, X, sample_weight=None, **params):
     return {"pairs": function(X, X[:400], **params), "own": function(X[:300], **params)}
 
 
+def _neighbors(estimator, X, sample_weight=None, **params):
+    """Distances: rows may be as near as one another."""
+    model = estimator(**params).fit(X)
+    radius = np.quantile(model.kneighbors()[0], 0.5) * 1.001
+    near, _ = model.radius_neighbors(radius=radius, sort_results=True)
+    return {"kneighbors": model.kneighbors()[0], "radius_neighbors": np.concatenate(list(near))}
+
+
+def _outliers(estimator, X, sample_weight=None, **params):
+    model = estimator(**params).fit(X)
+    return {"factors": model.negative_outlier_factor_}
+
+
 _QUICK = {"n_clusters": 3, "n_init": 2, "max_iter": 20, "random_state": 0}
 _ENDLESS = {"n_clusters": 200, "n_init": 20, "max_iter": 1000, "tol": 0, "random_state": 0}
 
@@ -209,6 +222,25 @@ SUBJECTS = [
         long=({"metric": "minkowski", "p": 2.5},),
         long_shape=(100_000, 300),
         call=_pairs,
+    ),
+    Subject(
+        "neighbors.NearestNeighbors",
+        {"n_neighbors": 4},
+        long=({},),
+        long_shape=(400_000, 20),
+        call=_neighbors,
+        unspecified={"huge": "squared distances overflow"},
+    ),
+    Subject(
+        "neighbors.LocalOutlierFactor",
+        {"n_neighbors": 4},
+        long=({},),
+        long_shape=(400_000, 20),
+        call=_outliers,
+        unspecified={
+            "huge": "squared distances overflow",
+            **dict.fromkeys(("bool", "int8", "duplicates"), "rows as near as one another"),
+        },
     ),
 ]
 REPLACEMENTS = [subject for subject in SUBJECTS if not subject.like]

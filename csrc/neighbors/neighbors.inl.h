@@ -1,0 +1,157 @@
+#include "common/gemm.inl.h"
+
+#if defined(__GNUC__)
+#define FML_NOINLINE __attribute__((noinline))
+#else
+#define FML_NOINLINE
+#endif
+
+// Rows less `shift` (or null) times `scale`, as the filter sees them, and their squared norms.
+template <class T, class F>
+void prepare_rows(const T* X, std::ptrdiff_t rows, std::ptrdiff_t d, const double* shift,
+                  double scale, F* out, double* norms) {
+    for (std::ptrdiff_t i = 0; i < rows; ++i, X += d, out += d) {
+        double sum = 0;
+        if (shift) {
+#pragma omp simd reduction(+ : sum)
+            for (std::ptrdiff_t p = 0; p < d; ++p) {
+                const double t = (static_cast<double>(X[p]) - shift[p]) * scale;
+                out[p] = static_cast<F>(t);
+                sum += t * t;
+            }
+        } else {
+#pragma omp simd reduction(+ : sum)
+            for (std::ptrdiff_t p = 0; p < d; ++p) {
+                const double t = static_cast<double>(X[p]) * scale;
+                out[p] = static_cast<F>(t);
+                sum += t * t;
+            }
+        }
+        norms[i] = sum;
+    }
+}
+
+template <class F>
+void pack_data(const F* rows, std::ptrdiff_t n_rows, std::ptrdiff_t d, F* panel) {
+    pack_panel<F, tile_cols<F>>(rows, d, n_rows, d, nullptr, panel);
+}
+
+template <class F>
+void pack_queries(const F* rows, std::ptrdiff_t n_rows, std::ptrdiff_t d, F* panels) {
+    for (std::ptrdiff_t i = 0; i < n_rows; i += tile_rows)
+        pack_panel<F, tile_rows>(rows + i * d, d, n_rows - i < tile_rows ? n_rows - i : tile_rows,
+                                 d, nullptr, panels + i * d);
+}
+
+// Hands the entries of a tile of costs that are below the limit of their query to a sink. A rows
+// are queries, B rows are data; a cost starts as the bias of its data row.
+template <class F> struct Below {
+    using Vec = typename Simd<F>::Vec;
+    static constexpr int lanes = Simd<F>::lanes;
+    const float* limits;
+    const F *bias, *slack;
+    std::ptrdiff_t first;  // data row
+    Sink* sink;
+
+    FML_INLINE void begin(std::ptrdiff_t, Tile<F>& tile) const {
+        FML_UNROLL
+        for (int v = 0; v < tile_vecs; ++v) {
+            const Vec start = load<Vec>(bias + v * lanes);
+            FML_UNROLL
+            for (int i = 0; i < tile_rows; ++i) tile.at[i][v] = start;
+        }
+    }
+    FML_INLINE void end(std::ptrdiff_t i0, const Tile<F>& tile) const {
+        unsigned any = 0;
+        FML_UNROLL
+        for (int i = 0; i < tile_rows; ++i) {
+            Vec least = tile.at[i][0];
+            FML_UNROLL
+            for (int v = 1; v < tile_vecs; ++v) least = minimum<F>(tile.at[i][v], least);
+            any |= below<F>(least, broadcast<Vec>(static_cast<F>(limits[i0 + i])));
+        }
+        if (any) {
+            const Tile<F> seen = tile;  // in memory only if need be
+            found(i0, seen);
+        }
+    }
+    FML_NOINLINE void found(std::ptrdiff_t i0, const Tile<F>& tile) const {
+        for (int i = 0; i < tile_rows; ++i) {
+            const Vec limit = broadcast<Vec>(static_cast<F>(limits[i0 + i]));
+            for (int v = 0; v < tile_vecs; ++v)
+                for (unsigned bits = below<F>(tile.at[i][v], limit); bits; bits &= bits - 1) {
+                    const int j = v * lanes + lowest_bit(bits);
+                    sink->push(sink, i0 + i, first + j, tile.at[i][v][j % lanes], slack[j]);
+                }
+        }
+    }
+};
+
+#define FML_FILTER(name, Op)                                                                      \
+    template <class F>                                                                            \
+    void name(const F* queries, std::ptrdiff_t n_panels, const F* panel, std::ptrdiff_t d,        \
+              F* spill, const float* limits, const F* bias, const F* slack, std::ptrdiff_t first, \
+              Sink* sink) {                                                                       \
+        Below<F> below{limits, bias, slack, first, sink};                                         \
+        multiply_panel<Op>(queries, n_panels, panel, d, spill, below);                            \
+    }
+FML_FILTER(filter_products, Product)
+FML_FILTER(filter_squares, SquaredDiff)
+FML_FILTER(filter_magnitudes, AbsDiff)
+FML_FILTER(filter_largest, MaxDiff)
+#undef FML_FILTER
+
+struct SumOfSquares {
+    static FML_INLINE double add(double sum, double q, double x) { return sum + (q - x) * (q - x); }
+};
+struct SumOfMagnitudes {
+    static FML_INLINE double add(double sum, double q, double x) { return sum + std::fabs(q - x); }
+};
+struct SumOfProducts {
+    static FML_INLINE double add(double sum, double q, double x) { return sum + q * x; }
+};
+
+template <class Term, class T>
+void gather_sums(const T* q, const T* X, std::ptrdiff_t d, const std::int32_t* rows,
+                 std::ptrdiff_t n_rows, double* out) {
+    for (std::ptrdiff_t j = 0; j < n_rows; ++j) {
+        if (j + 4 < n_rows)
+            for (std::ptrdiff_t p = 0; p < d; p += 64 / sizeof(T))
+                FML_PREFETCH(X + rows[j + 4] * d + p);
+        const T* x = X + rows[j] * d;
+        double sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (std::ptrdiff_t p = 0; p < d; ++p) sum = Term::add(sum, q[p], x[p]);
+        out[j] = sum;
+    }
+}
+
+template <class T>
+void gather_largest(const T* q, const T* X, std::ptrdiff_t d, const std::int32_t* rows,
+                    std::ptrdiff_t n_rows, double* out) {
+    for (std::ptrdiff_t j = 0; j < n_rows; ++j) {
+        const T* x = X + rows[j] * d;
+        double most = 0;
+#pragma omp simd reduction(max : most)
+        for (std::ptrdiff_t p = 0; p < d; ++p) {
+            const double t = std::fabs(static_cast<double>(q[p]) - x[p]);
+            most = t > most ? t : most;
+        }
+        out[j] = most;
+    }
+}
+
+// out[j] = the distance (squared, for Euclidean ones) between q and row rows[j] of X.
+template <class T>
+void exact_distances(Metric metric, const T* q, const T* X, std::ptrdiff_t d,
+                     const std::int32_t* rows, std::ptrdiff_t n_rows, double* out) {
+    if (metric == Metric::chebyshev) return gather_largest(q, X, d, rows, n_rows, out);
+    if (metric == Metric::manhattan)
+        return gather_sums<SumOfMagnitudes>(q, X, d, rows, n_rows, out);
+    if (metric != Metric::cosine) return gather_sums<SumOfSquares>(q, X, d, rows, n_rows, out);
+    gather_sums<SumOfProducts>(q, X, d, rows, n_rows, out);
+    for (std::ptrdiff_t j = 0; j < n_rows; ++j) {
+        const double t = 1 - out[j];
+        out[j] = t < 0 ? 0 : t > 2 ? 2 : t;
+    }
+}

@@ -1,0 +1,295 @@
+"""What all neighbour models share: how they are fitted, and how they search."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn import neighbors as stock
+from sklearn.base import is_classifier
+from sklearn.metrics import DistanceMetric
+from sklearn.neighbors._base import (
+    VALID_METRICS,
+    VALID_METRICS_SPARSE,
+    KNeighborsMixin,
+    NeighborsBase,
+    RadiusNeighborsMixin,
+    _check_precomputed,
+)
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fastml._runtime.dispatch import Unsupported, accelerated
+from fastml._runtime.docs import documented_by
+from fastml.metrics._functions import function_refusal
+from fastml.neighbors._kernels import is_kernel
+from fastml.neighbors._search import Searcher
+from fastml.neighbors._targets import encode_classes
+
+TREES = {"kd_tree": stock.KDTree, "ball_tree": stock.BallTree}
+FITTED = (stock.KDTree, stock.BallTree, NeighborsBase)
+
+
+class FittedNeighbors:
+    """`_fit` of all neighbour models. It builds no scikit-learn tree unless somebody asks."""
+
+    def _fit(self, X, y=None):
+        self._fastml_searcher = None
+        vars(self).pop("_tree", None)
+        if isinstance(X, FITTED):
+            return super()._fit(X, y)
+        X, y = self._validated_training(X, y)
+        if y is not None:
+            if is_classifier(self):
+                encode_classes(self, y)
+            else:
+                self._y = y
+        self._check_algorithm_metric()
+        self._set_effective_metric()
+        if self.metric == "precomputed":
+            X = _check_precomputed(X)
+            if X.shape[0] != X.shape[1]:
+                raise ValueError(
+                    f"Precomputed matrix must be square. Input is a {X.shape[0]}x{X.shape[1]} "
+                    "matrix."
+                )
+            self.n_features_in_ = X.shape[1]
+        if X.shape[0] == 0:
+            raise ValueError("n_samples must be greater than 0")
+        self.n_samples_fit_ = X.shape[0]
+        if issparse(X):
+            self._check_sparse_metric()
+            self._fit_X, self._fit_method = X.copy(), "brute"
+        else:
+            self._fit_X, self._fit_method = X, self._choose_method(X)
+            self._check_method()
+        return self
+
+    def _validated_training(self, X: Any, y: Any) -> tuple[Any, np.ndarray | None]:
+        options = {
+            "accept_sparse": "csr",
+            "order": "C",
+            "ensure_all_finite": "allow-nan" if self.metric == "nan_euclidean" else True,
+        }
+        if self.__sklearn_tags__().target_tags.required:
+            return validate_data(self, X, y, multi_output=True, **options)
+        return validate_data(self, X, **options), None
+
+    def _check_algorithm_metric(self) -> None:
+        if is_kernel(self.metric):
+            if self.algorithm not in ("auto", "brute"):
+                raise ValueError(f"{self.algorithm} does not support kernels as metric")
+        else:
+            super()._check_algorithm_metric()
+
+    def _set_effective_metric(self) -> None:
+        params = dict(self.metric_params or {})
+        self.effective_metric_ = self.metric
+        if self.metric == "minkowski":
+            p, w = params.pop("p", self.p), params.pop("w", None)
+            simple = {1: "manhattan", 2: "euclidean", np.inf: "chebyshev"}
+            if w is None and p in simple:
+                self.effective_metric_ = simple[p]
+            else:
+                params |= {"p": p, "w": w}
+        self.effective_metric_params_ = params
+
+    def _check_sparse_metric(self) -> None:
+        if self.algorithm not in ("auto", "brute"):
+            warnings.warn("cannot use tree with sparse input: using brute force", stacklevel=4)
+        metric = self.effective_metric_
+        known = callable(metric) or is_kernel(metric) or isinstance(metric, DistanceMetric)
+        if not known and metric not in VALID_METRICS_SPARSE["brute"]:
+            raise ValueError(
+                f"Metric '{metric}' not valid for sparse input. Use "
+                "sorted(sklearn.neighbors.VALID_METRICS_SPARSE['brute']) to get valid options. "
+                "Metric can also be a callable function."
+            )
+
+    def _choose_method(self, X: np.ndarray) -> str:
+        """The method that scikit-learn would choose: what a converted model will use."""
+        if self.algorithm != "auto":
+            return self.algorithm
+        metric, params = self.effective_metric_, self.effective_metric_params_
+        k = self.n_neighbors
+        if (
+            metric == "precomputed"
+            or is_kernel(metric)
+            or X.shape[1] > 15
+            or (k is not None and k >= len(X) // 2)
+        ):
+            return "brute"
+        if metric == "minkowski" and (params["p"] < 1 or params["w"] is not None):
+            return "brute" if params["p"] < 1 else "ball_tree"
+        if not callable(metric) and metric in VALID_METRICS["kd_tree"]:
+            return "kd_tree"
+        return "ball_tree" if callable(metric) or metric in VALID_METRICS["ball_tree"] else "brute"
+
+    def _check_method(self) -> None:
+        if self.effective_metric_ != "minkowski":
+            return
+        p, w = self.effective_metric_params_["p"], self.effective_metric_params_["w"]
+        if p < 1 and self._fit_method == "brute":
+            warnings.warn(
+                "Mind that for 0 < p < 1, Minkowski metrics are not distance metrics. Continuing "
+                "the execution with `algorithm='brute'`.",
+                stacklevel=4,
+            )
+        elif p < 1:
+            raise ValueError(
+                f'algorithm="{self._fit_method}" does not support 0 < p < 1 for the Minkowski '
+                'metric. To resolve this problem either set p >= 1 or algorithm="brute".'
+            )
+        elif w is not None and self._fit_method == "kd_tree":
+            raise ValueError(
+                "algorithm='kd_tree' is not valid for metric='minkowski' with a weight parameter "
+                "'w': try algorithm='ball_tree' or algorithm='brute' instead."
+            )
+
+    @property
+    def _tree(self) -> Any:
+        """The tree of scikit-learn's that its own methods search; None for brute force."""
+        if "_tree" not in vars(self):
+            make = TREES.get(self._fit_method)
+            params = self.effective_metric_params_
+            vars(self)["_tree"] = make and make(
+                self._fit_X, self.leaf_size, metric=self.effective_metric_, **params
+            )
+        return vars(self)["_tree"]
+
+    @_tree.setter
+    def _tree(self, tree: Any) -> None:
+        vars(self)["_tree"] = tree
+
+    def __to_sklearn_state__(self, state: dict[str, Any]) -> dict[str, Any]:
+        if is_kernel(self.metric):
+            raise TypeError("scikit-learn has no neighbours in a kernel's feature space")
+        return state | {"_tree": self._tree} if "_fit_method" in state else state
+
+    def __getstate__(self):
+        return {key: v for key, v in super().__getstate__().items() if key != "_fastml_searcher"}
+
+    def _searcher(self) -> Searcher:
+        """The search over the training data, made when it is first needed."""
+        searcher = vars(self).get("_fastml_searcher")
+        if searcher is None:
+            X = self._fit_X if issparse(self._fit_X) else np.asarray(self._fit_X)
+            trees = self.algorithm != "brute" and not issparse(X)
+            searcher = Searcher(
+                X,
+                self.effective_metric_,
+                self.effective_metric_params_,
+                (self.n_neighbors or 5) if trees else None,
+            )
+            self._fastml_searcher = searcher
+        return searcher
+
+    def _validated_queries(self, X: Any) -> Any:
+        if self.metric == "precomputed":
+            X = _check_precomputed(X)
+            if X.shape[1] != self.n_samples_fit_:
+                raise ValueError(
+                    "Precomputed metric requires shape (n_queries, n_indexed). Got "
+                    f"({X.shape[0]}, {X.shape[1]}) for {self.n_samples_fit_} indexed."
+                )
+            return X
+        if self._is_plain(X):
+            return X
+        X = validate_data(
+            self,
+            X,
+            ensure_all_finite="allow-nan" if self.metric == "nan_euclidean" else True,
+            accept_sparse="csr",
+            reset=False,
+            order="C",
+        )
+        if issparse(X) and self._fit_method in TREES:
+            raise ValueError(
+                f"{self._fit_method} does not work with sparse matrices. Densify the data, or set "
+                "algorithm='brute'"
+            )
+        return X
+
+    def _is_plain(self, X: Any) -> bool:
+        """Whether validation would hand back `X` itself: it costs more than a small search."""
+        if type(X) is not np.ndarray or X.ndim != 2 or X.dtype.char not in "fd":
+            return False
+        if not X.flags.c_contiguous or X.size == 0 or X.size > 1 << 16:
+            return False
+        if X.shape[1] != vars(self).get("n_features_in_") or hasattr(self, "feature_names_in_"):
+            return False
+        return bool(np.isfinite(np.dot(X.ravel(), X.ravel())))
+
+
+def _kneighbors_not_native(self, X=None, n_neighbors=None, return_distance=True):
+    return metric_refusal(self, X)
+
+
+def metric_refusal(self: Any, X: Any) -> Unsupported | None:
+    metric = vars(self).get("effective_metric_", "euclidean")
+    if isinstance(metric, str) or is_kernel(metric):
+        return None
+    if isinstance(metric, DistanceMetric):
+        return Unsupported("metric", "DistanceMetric objects are scikit-learn's", "name a metric")
+    queries = self._fit_X if X is None else X
+    return function_refusal(metric, queries, self._fit_X, self.effective_metric_params_)
+
+
+class KNeighbors(FittedNeighbors, KNeighborsMixin):
+    """`kneighbors`, compiled."""
+
+    @documented_by(KNeighborsMixin.kneighbors)
+    @accelerated(unless=_kneighbors_not_native)
+    def kneighbors(self, X=None, n_neighbors=None, return_distance=True):
+        """Find the nearest neighbors of each row of `X`, in the order of (distance, index)."""
+        check_is_fitted(self)
+        k = self._checked_k(n_neighbors)
+        itself = X is None
+        if not itself:
+            X = self._validated_queries(X)
+        if k + itself > self.n_samples_fit_:
+            sign = "<" if itself else "<="
+            raise ValueError(
+                f"Expected n_neighbors {sign} n_samples_fit, but n_neighbors = {k}, n_samples_fit "
+                f"= {self.n_samples_fit_}, n_samples = {(self._fit_X if itself else X).shape[0]}"
+            )
+        distances, rows = self._searcher().nearest(X, k, return_distance, self.n_jobs)
+        return (distances, rows) if return_distance else rows
+
+    def _checked_k(self, n_neighbors: Any) -> int:
+        if n_neighbors is None:
+            return self.n_neighbors
+        if n_neighbors <= 0:
+            raise ValueError(f"Expected n_neighbors > 0. Got {n_neighbors:d}")
+        if not isinstance(n_neighbors, Integral):
+            raise TypeError(
+                f"n_neighbors does not take {type(n_neighbors)} value, enter integer value"
+            )
+        return int(n_neighbors)
+
+
+def _radius_not_native(self, X=None, radius=None, return_distance=True, sort_results=False):
+    return metric_refusal(self, X)
+
+
+class RadiusNeighbors(FittedNeighbors, RadiusNeighborsMixin):
+    """`radius_neighbors`, compiled."""
+
+    @documented_by(RadiusNeighborsMixin.radius_neighbors)
+    @accelerated(unless=_radius_not_native)
+    def radius_neighbors(self, X=None, radius=None, return_distance=True, sort_results=False):
+        """Find the neighbors of each row of `X` within a radius, in the order of their indices."""
+        check_is_fitted(self)
+        if sort_results and not return_distance:
+            raise ValueError("return_distance must be True if sort_results is True.")
+        found = self._neighborhoods(X, radius, return_distance, sort_results)
+        rows = found.split(found.rows)
+        return (found.split(found.distances), rows) if return_distance else rows
+
+    def _neighborhoods(self, X, radius=None, return_distance=True, sort=False):
+        if X is not None:
+            X = self._validated_queries(X)
+        radius = self.radius if radius is None else radius
+        return self._searcher().within(X, radius, return_distance, sort, self.n_jobs)
