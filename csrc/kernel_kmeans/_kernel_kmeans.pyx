@@ -1,4 +1,4 @@
-"""Kernel k-means kernels. Arguments are already validated; see csrc/kernel_kmeans/kernel_kmeans.h."""
+"""Kernels of kernel k-means. Arguments are already validated; see their header for the contract."""
 
 from cython cimport floating
 from libc.stdint cimport int32_t

@@ -352,13 +352,19 @@ class KernelKMeans(Partition):
         self.n_iter_ = best.n_iter
 
     def _fitted(self, members: np.ndarray, centers: Centers, w: np.ndarray) -> dict[str, Any]:
-        k, n = centers.sums.shape
-        coef = (w * centers.scale[members], (members, np.arange(n, dtype=np.int32)))
         return {
-            "dual_coef_": sparse.csr_matrix(coef, shape=(k, n)),
+            "_members": members,
+            "_coef": w * centers.scale[members],
             "center_sqnorms_": centers.norm,
-            "_n_features_out": k,
+            "_n_features_out": self.n_clusters,
         }
+
+    @property
+    def dual_coef_(self):
+        """The centers as weighted means of the rows of the fit."""
+        at = self._members, np.arange(len(self._members), dtype=np.int32)
+        shape = len(self.center_sqnorms_), len(self._members)
+        return sparse.csr_matrix((self._coef, at), shape=shape)
 
     def _closeness(self, X: Any) -> np.ndarray:
         """Squared distances of rows to centers, short of K(x, x)."""

@@ -302,6 +302,7 @@ def _factor_of(covariance: np.ndarray, n: int) -> np.ndarray:
         raise ValueError(
             f"The covariance is singular or not positive definite (rank {rank} of "
             f"{len(covariance)}; n_samples={n}), so Mahalanobis distances do not exist. "
-            "Set shrinkage above 0, drop features that others determine, or give another covariance."
+            "Set shrinkage above 0, drop features that others determine, or give another "
+            "covariance."
         ) from None
     return factor * scale[:, None]

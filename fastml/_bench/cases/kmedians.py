@@ -47,7 +47,7 @@ def fit_by_hand(data: Data, threads: int) -> Callable[[], Any]:
 def fit_pyclustering(data: Data, threads: int) -> Callable[[], Any]:
     import warnings
 
-    np.warnings = warnings  # it was written for an older NumPy
+    vars(np)["warnings"] = warnings  # it was written for an older NumPy
     from pyclustering.cluster.kmedians import kmedians
     from pyclustering.utils.metric import distance_metric, type_metric
 
