@@ -16,6 +16,7 @@ FAMILIES = {
     "kmeans": "kmeans",
     "kmedians": "kmedians",
     "pairwise": "pairwise",
+    "scaling": "scaling",
 }
 
 if sys.platform == "win32":
