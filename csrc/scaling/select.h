@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <utility>
 
 namespace fastml {
 
@@ -19,10 +20,12 @@ template <class T> class Selection {
     Selection(T* begin, T* end) : begin_(begin), from_(begin), end_(end) {}
     T operator()(std::ptrdiff_t rank) {
         T* const at = begin_ + rank;
-        if (at >= from_) {
+        if (at < from_) return *at;
+        if (at == from_)
+            std::swap(*at, *std::min_element(at, end_));
+        else
             std::nth_element(from_, at, end_);
-            from_ = at + 1;
-        }
+        from_ = at + 1;
         return *at;
     }
 
