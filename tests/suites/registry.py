@@ -5,6 +5,7 @@ fastml's or scikit-learn's; the suites compare such outcomes and need to know no
 """
 
 import importlib
+import inspect
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -31,8 +32,8 @@ class Subject:
     lenient: whether it may work where scikit-learn stumbles over its own input.
     unspecified: kinds of hostile input whose outcome is not compared, and why.
     like: for an estimator that scikit-learn has not, the one of its that takes the same input.
-    sparse: whether it takes CSR.
     excused: for such an estimator, the checks of `check_estimator` that it need not pass, and why.
+    for_sparse: what to change of the parameters for sparse matrices; None if it takes none.
     """
 
     name: str
@@ -46,8 +47,8 @@ class Subject:
     lenient: bool = False
     unspecified: dict[str, str] = field(default_factory=dict)
     like: str = ""
-    sparse: bool = True
     excused: dict[str, str] = field(default_factory=dict)
+    for_sparse: dict[str, Any] | None = field(default_factory=dict)
 
     def __str__(self) -> str:
         return self.name.rpartition(".")[2]
@@ -75,11 +76,22 @@ class Subject:
         """Fit and use it; fastml's must not fall back to scikit-learn for that."""
         with fastml.config_context(strict=not stock), warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            if sparse.issparse(X):
+                params = (self.for_sparse or {}) | params
             if self.call is not None:
                 function = self.stock() if stock else self.native()
                 return self.call(function, X, sample_weight=weight, **(self.params | params))
-            model = self.make(stock, **params)
-            return outcome(model.fit(X, sample_weight=weight), X)
+            model = self.make(stock, **_accepted(self.stock(), params))
+            return outcome(model.fit(X, **_accepted(model.fit, {"sample_weight": weight})), X)
+
+
+def _accepted(function: Callable, params: dict) -> dict:
+    """Leave out a seed or weights where there is no such parameter."""
+    known = inspect.signature(function).parameters
+    return {k: v for k, v in params.items() if k in known or k not in _OPTIONAL}
+
+
+_OPTIONAL = ("random_state", "sample_weight")
 
 
 def outcome(model: Any, X: Any) -> dict[str, np.ndarray]:
@@ -129,6 +141,12 @@ def _outliers(estimator, X, sample_weight=None, **params):
 
 _QUICK = {"n_clusters": 3, "n_init": 2, "max_iter": 20, "random_state": 0}
 _ENDLESS = {"n_clusters": 200, "n_init": 20, "max_iter": 1000, "tol": 0, "random_state": 0}
+
+
+def _scaled(function, X, sample_weight=None, random_state=None, **params):
+    Z = function(X, **params)
+    return {"X": Z.toarray() if sparse.issparse(Z) else np.asarray(Z)}
+
 
 _TIES = {
     "bool": "rows as far from one center as from another",
@@ -217,7 +235,7 @@ SUBJECTS = [
         unspecified=dict.fromkeys(_FEW_ROWS, "the covariance is singular")
         | dict.fromkeys(_SPARSE, "sparse rows are refused")
         | {"huge": "squares overflow", "random": "both"},
-        sparse=False,
+        for_sparse=None,
     ),
     Subject("metrics.pairwise.rbf_kernel", {"gamma": 0.05}, long=(), call=_pairs),
     Subject("metrics.pairwise.polynomial_kernel", {"degree": 2}, long=(), call=_pairs),
@@ -246,6 +264,30 @@ SUBJECTS = [
             "huge": "squared distances overflow",
             **dict.fromkeys(("bool", "int8", "duplicates"), "rows as near as one another"),
         },
+    ),
+    *(
+        Subject(
+            f"preprocessing.{name}",
+            {},
+            long=(),  # they read what there is at the speed of memory
+            call=_scaled if name.islower() else None,
+            unspecified={"huge": "sums overflow"},
+            # Of entries that are stored twice it has more than rows.
+            lenient="obust" in name,
+            for_sparse=for_sparse,
+        )
+        for name, for_sparse in {
+            "StandardScaler": {"with_mean": False},
+            "MinMaxScaler": None,
+            "MaxAbsScaler": {},
+            "RobustScaler": {"with_centering": False},
+            "Normalizer": {},
+            "scale": {"with_mean": False},
+            "minmax_scale": None,
+            "maxabs_scale": {},
+            "robust_scale": {"with_centering": False},
+            "normalize": {},
+        }.items()
     ),
 ]
 REPLACEMENTS = [subject for subject in SUBJECTS if not subject.like]

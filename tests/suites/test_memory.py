@@ -81,8 +81,8 @@ def preload(tmp_path_factory):
 
 
 def _inject(preload, subject, kind, most, persistent):
-    if kind == "csr" and not subject.sparse:
-        pytest.skip("takes no sparse rows")
+    if kind == "csr" and subject.for_sparse is None:
+        pytest.skip("takes no sparse matrices")
     arguments = (subject.name, str(most), str(int(persistent)), kind)
     code, timeout = INJECT, 3000.0
     total, found = json.loads(run_python(code, *arguments, timeout=timeout, LD_PRELOAD=preload))
