@@ -23,8 +23,8 @@ struct Moments {
 namespace fastml {
 namespace {
 
-// A tile is read twice: it has to stay in cache.
-constexpr ptrdiff_t tile_size = 1 << 14;
+// A tile is packed first, or read twice, where there are gaps or NaN: it has to stay in cache.
+constexpr ptrdiff_t tile_size = 1 << 15;
 // Columns that are gathered together: what is known of them stays in L1.
 constexpr ptrdiff_t strip_width = 512;
 // Rows shorter than this are taken several at a time.

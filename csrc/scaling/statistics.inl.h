@@ -145,46 +145,69 @@ inline void repeat(double* values, std::ptrdiff_t fold, std::ptrdiff_t d) {
     for (std::ptrdiff_t j = d; j < fold * d; ++j) values[j] = values[j - d];
 }
 
-// Adds a tile to `into`: its sums first, then what deviates from their mean, while it is in
-// cache; the second corrects the first's rounding. `work` holds 4 * fold * d values. Returns
-// whether there was an infinity. fold must be 1 if there are weights, and stride d if it is not.
+template <class T>
+void tile_sums(const Folded<T>& t, std::ptrdiff_t fold, std::ptrdiff_t d, double* sum) {
+    clear(sum, fold * d);
+    sums_block(t.X, t.rows, t.width, t.stride, sum);
+    sums_block(t.tail, t.rest ? 1 : 0, t.rest, t.stride, sum);
+    add_up(sum, fold, d);
+}
+
+// Deviations from the mean of some of the tile's rows. Of s out of n that mean is off by no more
+// than sqrt(square / s), whatever the values are, so what is subtracted below is at most n / s
+// times what is left: three bits. Returns false if there is NaN or infinity, or sums overflow.
+template <class T>
+bool plain_deviations(const Folded<T>& t, const T* X, std::ptrdiff_t rows, std::ptrdiff_t d,
+                      std::ptrdiff_t stride, std::ptrdiff_t fold, double* count, double* mean,
+                      double* first, double* second) {
+    const std::ptrdiff_t some = rows < 32 ? (rows < 4 ? rows : 4) : rows / 8;
+    tile_sums(Folded<T>(X, some, d, stride, fold), fold, d, mean);
+    for (std::ptrdiff_t j = 0; j < d; ++j) mean[j] /= some;
+    repeat(mean, fold, d);
+    clear(first, 2 * t.width);
+    deviations_block(t.X, t.rows, t.width, t.stride, mean, first, second);
+    deviations_block(t.tail, t.rest ? 1 : 0, t.rest, t.stride, mean, first, second);
+    add_up(first, fold, d);
+    add_up(second, fold, d);
+    bool finite = true;
+    for (std::ptrdiff_t j = 0; j < d; ++j) {
+        count[j] = rows;
+        finite &= std::fabs(first[j]) <= std::numeric_limits<double>::max();
+    }
+    return finite;
+}
+
+// The same of values that may be NaN or have weights, from their mean. Returns whether there is
+// an infinity.
+template <class T>
+bool weighted_deviations(const Folded<T>& t, const T* w, std::ptrdiff_t d, std::ptrdiff_t fold,
+                         double* count, double* mean, double* first, double* second) {
+    clear(count, 2 * t.width);
+    bool infinite = weighted_sums_block(t.X, t.rows, t.width, t.stride, w, count, mean);
+    infinite |= weighted_sums_block(t.tail, t.rest ? 1 : 0, t.rest, t.stride, w, count, mean);
+    add_up(count, fold, d);
+    add_up(mean, fold, d);
+    for (std::ptrdiff_t j = 0; j < d; ++j) mean[j] = count[j] != 0 ? mean[j] / count[j] : 0;
+    repeat(mean, fold, d);
+    clear(first, 2 * t.width);
+    weighted_deviations_block(t.X, t.rows, t.width, t.stride, w, mean, first, second);
+    weighted_deviations_block(t.tail, t.rest ? 1 : 0, t.rest, t.stride, w, mean, first, second);
+    add_up(first, fold, d);
+    add_up(second, fold, d);
+    return infinite;
+}
+
+// Adds a tile to `into`. `work` holds 4 * fold * d values. Returns whether there was an infinity.
+// fold must be 1 if there are weights, and stride d if it is not.
 template <class T>
 bool add_tile(const T* X, const T* w, std::ptrdiff_t rows, std::ptrdiff_t d, std::ptrdiff_t stride,
               std::ptrdiff_t fold, const Moments& into, double* work) {
     const Folded<T> t(X, rows, d, stride, fold);
     double *count = work, *mean = count + t.width, *first = mean + t.width,
            *second = first + t.width;
-    bool plain = !w, infinite = false;
-    if (plain) {
-        clear(mean, t.width);
-        sums_block(t.X, t.rows, t.width, t.stride, mean);
-        sums_block(t.tail, t.rest ? 1 : 0, t.rest, t.stride, mean);
-        add_up(mean, fold, d);
-        for (std::ptrdiff_t j = 0; j < d; ++j) {
-            mean[j] /= rows;
-            count[j] = rows;
-            plain &= std::fabs(mean[j]) <= std::numeric_limits<double>::max();
-        }
-    }
-    if (!plain) {
-        clear(count, 2 * t.width);
-        infinite = weighted_sums_block(t.X, t.rows, t.width, t.stride, w, count, mean);
-        infinite |= weighted_sums_block(t.tail, t.rest ? 1 : 0, t.rest, t.stride, w, count, mean);
-        add_up(count, fold, d);
-        add_up(mean, fold, d);
-        for (std::ptrdiff_t j = 0; j < d; ++j) mean[j] = count[j] != 0 ? mean[j] / count[j] : 0;
-    }
-    repeat(mean, fold, d);
-    clear(first, 2 * t.width);
-    if (plain) {
-        deviations_block(t.X, t.rows, t.width, t.stride, mean, first, second);
-        deviations_block(t.tail, t.rest ? 1 : 0, t.rest, t.stride, mean, first, second);
-    } else {
-        weighted_deviations_block(t.X, t.rows, t.width, t.stride, w, mean, first, second);
-        weighted_deviations_block(t.tail, t.rest ? 1 : 0, t.rest, t.stride, w, mean, first, second);
-    }
-    add_up(first, fold, d);
-    add_up(second, fold, d);
+    bool infinite = false;
+    if (w || !plain_deviations(t, X, rows, d, stride, fold, count, mean, first, second))
+        infinite = weighted_deviations(t, w, d, fold, count, mean, first, second);
     for (std::ptrdiff_t j = 0; j < d; ++j) {
         const double shift = count[j] != 0 ? first[j] / count[j] : 0;
         mean[j] += shift;
