@@ -94,7 +94,8 @@ class Normalizer(Versioned, StockNormalizer):
     Examples
     --------
     >>> from fastml.preprocessing import Normalizer
-    >>> Normalizer(norm="max").fit_transform([[4, 1, 2, 2], [1, 3, 9, 3]])
+    >>> X = [[4, 1, 2, 2], [1, 3, 9, 3]]
+    >>> Normalizer(norm="max").fit_transform(X)
     array([[1.        , 0.25      , 0.5       , 0.5       ],
            [0.11111111, 0.33333333, 1.        , 0.33333333]])
     """
@@ -129,7 +130,8 @@ def normalize(X, norm="l2", *, axis=1, copy=True, return_norm=False):
     Examples
     --------
     >>> from fastml.preprocessing import normalize
-    >>> normalize([[-2, 1, 2], [-1, 0, 1]], norm="l1")
+    >>> X = [[-2, 1, 2], [-1, 0, 1]]
+    >>> normalize(X, norm="l1")
     array([[-0.4,  0.2,  0.4],
            [-0.5,  0. ,  0.5]])
     """

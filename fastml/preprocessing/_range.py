@@ -244,7 +244,8 @@ def minmax_scale(X, feature_range=(0, 1), *, axis=0, copy=True):
     Examples
     --------
     >>> from fastml.preprocessing import minmax_scale
-    >>> minmax_scale([[-2, 1, 2], [-1, 0, 1]])
+    >>> X = [[-2, 1, 2], [-1, 0, 1]]
+    >>> minmax_scale(X)
     array([[0., 1., 1.],
            [1., 0., 0.]])
     """
@@ -263,7 +264,8 @@ def maxabs_scale(X, *, axis=0, copy=True):
     Examples
     --------
     >>> from fastml.preprocessing import maxabs_scale
-    >>> maxabs_scale([[-2, 1, 2], [-1, 0, 1]])
+    >>> X = [[-2, 1, 2], [-1, 0, 1]]
+    >>> maxabs_scale(X)
     array([[-1. ,  1. ,  1. ],
            [-0.5,  0. ,  0.5]])
     """

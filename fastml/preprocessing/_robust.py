@@ -170,7 +170,8 @@ def robust_scale(
     Examples
     --------
     >>> from fastml.preprocessing import robust_scale
-    >>> robust_scale([[-2, 1, 2], [-1, 0, 1]])
+    >>> X = [[-2, 1, 2], [-1, 0, 1]]
+    >>> robust_scale(X)
     array([[-1.,  1.,  1.],
            [ 1., -1., -1.]])
     """

@@ -226,7 +226,8 @@ def scale(X, *, axis=0, with_mean=True, with_std=True, copy=True):
     Examples
     --------
     >>> from fastml.preprocessing import scale
-    >>> scale([[-2, 1, 2], [-1, 0, 1]])
+    >>> X = [[-2, 1, 2], [-1, 0, 1]]
+    >>> scale(X)
     array([[-1.,  1.,  1.],
            [ 1., -1., -1.]])
     """
