@@ -136,7 +136,7 @@ def test_weights_that_cancel_are_summed_again():
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_same_bits_for_any_number_of_threads(dtype):
-    X = blobs(30_011, 24, 48, dtype, 0.5)
+    X = blobs(30_011, 50, 48, dtype, 0.5)
     shift = X.mean(axis=0)
     runs = [
         lloyd(Rows(X, shift), None, X[:48] - shift, max_iter=40, tol=0, threads=threads)
@@ -150,7 +150,7 @@ def test_same_bits_for_any_number_of_threads(dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_memory_does_not_change_a_fit(dtype):
-    X = blobs(20_000, 12, 40, dtype, 0.4)
+    X = blobs(20_000, 60, 40, dtype, 0.4)
     shift = X.mean(axis=0)
     rows, start = Rows(X, shift), X[:40] - shift
     assert memory_for(rows, None, 40, 2) is not None

@@ -111,8 +111,9 @@ def relabel(
 
 
 def memory_for(rows: Rows, w: np.ndarray | None, k: int, threads: int) -> native.Memory | None:
-    """What saves work between iterations, where there is enough of it: 16 bytes a row."""
-    if issparse(rows.X) or k < 4 or rows.n * rows.d * k < 1 << 20:
+    """What saves work between iterations, where labelling a row is work enough: 16 bytes a row."""
+    light = k * (rows.d + 16) < 3000 or rows.n * rows.d * k < 1 << 20
+    if issparse(rows.X) or light:
         return None
     return native.Memory(rows, w, k, threads)
 
