@@ -69,6 +69,7 @@ template <class T> struct Best {
     }
 
     FML_INLINE void insert(T x, Int r) {
+        if (!admits(x, r)) return;
 #if FML_VECTOR_LISTS
         using Vec = typename Simd<T>::Vec;
         using Index = typename Simd<T>::Index;
@@ -86,7 +87,6 @@ template <class T> struct Best {
         store(distance + i, make_room(v, x, x, lanes_after));
         store(row + i, make_room(w, r, r, lanes_after));
 #else
-        if (!admits(x, r)) return;
         std::ptrdiff_t i = k - 1;
         for (; i > 0 && comes_before(x, r, i - 1); --i) {
             distance[i] = distance[i - 1];
