@@ -122,7 +122,7 @@ def _kmeans_plusplus(function, X, **params):
     return {"centers": centers, "indices": indices}
 
 
-def _pairs(function, X, sample_weight=None, **params):
+def _pairs(function, X, sample_weight=None, random_state=None, **params):
     return {"pairs": function(X, X[:400], **params), "own": function(X[:300], **params)}
 
 
