@@ -211,8 +211,8 @@ def values(dtype, function):
         limit = 700 if dtype == np.float64 else 87
         x = np.concatenate([rng.uniform(-limit, limit, 200_000), rng.normal(size=50_000)])
     elif function == "tanh":
-        x = np.concatenate([rng.normal(size=200_000), 10 * rng.normal(size=50_000),
-                            np.linspace(0.6, 0.65, 1000), 1e-3 * rng.normal(size=1000)])  # fmt: skip
+        parts = [scale * rng.normal(size=50_000) for scale in (1e-3, 1, 10)]
+        x = np.concatenate([*parts, np.linspace(0.6, 0.65, 1000)])
     else:
         exponents = (
             rng.uniform(-300, 300, 200_000)

@@ -107,7 +107,8 @@ def _least(D: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarray]:
 def _in_one_pass(
     X: Any, Y: Any, metric: str, kwds: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray]:
-    dtype, params = X.dtype, {}
+    dtype = X.dtype
+    params: dict[str, Any] = {}
     metric = NAMES.get(metric, metric)
     if metric in ("minkowski", "p"):
         resolved = _metrics.resolve(metric, X, Y, kwds)

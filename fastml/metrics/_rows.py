@@ -51,7 +51,9 @@ def checked(X: Any, Y: Any, **options: Any) -> tuple[Any, Any]:
 
 
 def _is_plain(X: Any) -> bool:
-    if type(X) is not np.ndarray or X.dtype.char not in "fd" or X.ndim != 2 or not X.size:
+    if type(X) is not np.ndarray or not X.dtype.isnative or X.dtype.char not in "fd":
+        return False
+    if X.ndim != 2 or not X.size:
         return False
     with np.errstate(all="ignore"):
         return bool(np.isfinite(X.sum()))

@@ -1,4 +1,4 @@
-"""Kernels and distances of all pairs of rows, as in `sklearn.metrics.pairwise`, and more of them."""
+"""Kernels and distances of all pairs of rows: those of `sklearn.metrics.pairwise`, and more."""
 
 from fastml._runtime.modules import fall_through
 from fastml.metrics._apply import gram_apply
