@@ -126,7 +126,7 @@ def _pairs(function, X, sample_weight=None, random_state=None, **params):
     return {"pairs": function(X, X[:64], **params), "own": function(X[:64], **params)}
 
 
-def _neighbors(estimator, X, sample_weight=None, **params):
+def _neighbors(estimator, X, sample_weight=None, random_state=None, **params):
     """Distances: rows may be as near as one another."""
     model = estimator(**params).fit(X)
     radius = np.quantile(model.kneighbors()[0], 0.5) * 1.001
@@ -134,7 +134,7 @@ def _neighbors(estimator, X, sample_weight=None, **params):
     return {"kneighbors": model.kneighbors()[0], "radius_neighbors": np.concatenate(list(near))}
 
 
-def _outliers(estimator, X, sample_weight=None, **params):
+def _outliers(estimator, X, sample_weight=None, random_state=None, **params):
     model = estimator(**params).fit(X)
     return {"factors": model.negative_outlier_factor_}
 
@@ -265,7 +265,10 @@ SUBJECTS = [
         long=({},),
         long_shape=(400_000, 20),
         call=_neighbors,
-        unspecified={"huge": "squared distances overflow"},
+        unspecified={
+            "huge": "squared distances overflow",
+            "csr_messy": "scikit-learn's distances are wrong",
+        },
     ),
     Subject(
         "neighbors.LocalOutlierFactor",
@@ -275,6 +278,7 @@ SUBJECTS = [
         call=_outliers,
         unspecified={
             "huge": "squared distances overflow",
+            "csr_messy": "scikit-learn's distances are wrong",
             **dict.fromkeys(("bool", "int8", "duplicates"), "rows as near as one another"),
         },
     ),
