@@ -241,8 +241,8 @@ class Subsequence(GenericKernelMixin, VectorKernel):
 
     All sequences of n characters that x and y share, in this order but not necessarily side by
     side, count `decay` to the power of the length that they span in x and in y (Lodhi et al.,
-    2002). The time is ``n · |x| · |y|`` for a pair. `Normalized(Subsequence(...))` does not grow with
-    the strings.
+    2002). The time is ``n · |x| · |y|`` for a pair. `Normalized(Subsequence(...))` does not grow
+    with the strings.
 
     Parameters
     ----------

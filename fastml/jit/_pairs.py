@@ -66,8 +66,8 @@ def compile_pair(f: Any, dtype: Any = np.float64, out_dtype: Any = None, **param
     Parameters
     ----------
     f : callable
-        ``f(x, y, **params)`` of two vectors, to a real number: a Python function, a function compiled
-        by Numba, a `functools.partial` that binds keywords, or a `ScalarKernel`.
+        ``f(x, y, **params)`` of two vectors, to a real number: a Python function, a function
+        compiled by Numba, a `functools.partial` that binds keywords, or a `ScalarKernel`.
 
     dtype, out_dtype : dtype, default=float64
         Of the vectors, and of what is stored; that is float32 for float32 and else float64.

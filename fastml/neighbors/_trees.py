@@ -6,12 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from fastml._native.kdtree import KDTree
 from fastml._runtime.threads import n_threads
-
-try:
-    from fastml._native.kdtree import KDTree
-except ImportError:  # a build without trees searches by brute force
-    KDTree = None
 
 # Fewer rows are compared sooner than a tree is built and walked.
 FEWEST_ROWS, MOST_COLUMNS = 8192, 15
@@ -21,7 +17,7 @@ SAMPLE = 64
 def tree_for(metric: str, p: float, data: np.ndarray, k: int) -> Any:
     """A tree of the rows if a search in it beats brute force, or None."""
     n, d = data.shape
-    if KDTree is None or n < FEWEST_ROWS or d > MOST_COLUMNS or not 1 <= p <= np.inf:
+    if n < FEWEST_ROWS or d > MOST_COLUMNS or not 1 <= p <= np.inf:
         return None
     # In double, as distances are; of float32 rows it would search in single precision.
     rows = np.ascontiguousarray(data, dtype=np.float64)
