@@ -22,7 +22,7 @@ class Data(NamedTuple):
 
 
 def normal(scaler: str, n: int, d: int, dtype: str, kind: str) -> Data:
-    X = np.random.default_rng(0).standard_normal((n, d), dtype=dtype)
+    X: Any = np.random.default_rng(0).standard_normal((n, d)).astype(dtype)
     X += 3
     if kind == "csr":
         X[X < 4] = 0  # one in six is stored
@@ -47,6 +47,14 @@ def transform(data: Data, threads: int, *, library: str) -> Callable[[], Any]:
     return partial(_make(data, library).fit(data.X[:1000]).transform, data.X)
 
 
+EXACT: dict[str, Callable[[np.ndarray], Any]] = {
+    "StandardScaler": np.std,
+    "MinMaxScaler": lambda x: 1 / np.ptp(x),
+    "MaxAbsScaler": lambda x: np.abs(x).max(),
+    "RobustScaler": lambda x: np.subtract(*np.percentile(x, [75, 25])),
+}
+
+
 def error_of_scale(data: Data, scale: np.ndarray) -> float:
     """Largest relative error of a scale, beside NumPy's on the columns one by one."""
     columns = data.X.tocsc() if sparse.issparse(data.X) else data.X
@@ -54,12 +62,7 @@ def error_of_scale(data: Data, scale: np.ndarray) -> float:
     for j in range(0, columns.shape[1], max(1, columns.shape[1] // 5)):
         x = columns[:, [j]].toarray() if sparse.issparse(columns) else columns[:, j]
         x = np.asarray(x, dtype=np.float64).ravel()
-        exact = {
-            "StandardScaler": x.std,
-            "MinMaxScaler": lambda x=x: 1 / np.ptp(x),
-            "MaxAbsScaler": np.abs(x).max,
-            "RobustScaler": lambda x=x: np.subtract(*np.percentile(x, [75, 25])),
-        }[data.scaler]()
+        exact = EXACT[data.scaler](x)
         worst = max(worst, abs(float(scale[j]) / exact - 1))
     return worst
 
