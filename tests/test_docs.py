@@ -129,7 +129,7 @@ def test_the_kernel_of_contributing(tmp_path):
         shutil.copy(compiled, tree / "fastml" / "_native")
     shutil.copy(ROOT / "pyproject.toml", tree)
     setup = (ROOT / "setup.py").read_text(encoding="utf-8")
-    setup, n = re.subn("FAMILIES = {.*?}", 'FAMILIES = {"norms": "norms"}', setup)
+    setup, n = re.subn("FAMILIES = {.*?}", 'FAMILIES = {"norms": "norms"}', setup, flags=re.S)
     assert n == 1
     (tree / "setup.py").write_text(setup, encoding="utf-8")
     contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
