@@ -150,6 +150,13 @@ T pair_sum(Gather gather, const T* x, const T* y, std::ptrdiff_t d) {
     return sum;
 }
 
+template <class T> T long_sum(Gather gather, const T* x, const T* y, std::ptrdiff_t d) {
+    double sum = 0;
+    for (std::ptrdiff_t p = 0; p < d; p += piece)
+        sum += pair_sum(gather, x + p, y + p, d - p < piece ? d - p : piece);
+    return static_cast<T>(sum);
+}
+
 // As dense_block, for a few rows of X: packing Y would cost more than they do.
 template <class T>
 void thin_block(const Job<T>& job, const Chunk<T>& chunk, std::ptrdiff_t i0, std::ptrdiff_t rows,
@@ -166,7 +173,7 @@ void thin_block(const Job<T>& job, const Chunk<T>& chunk, std::ptrdiff_t i0, std
             norms_b[c] = norm_of<T>(job.plan.norm, y, nullptr, d);
             for (std::ptrdiff_t i = 0; i < rows; ++i)
                 at[i * tile_cols<T> + c] =
-                    pair_sum(job.plan.gather, job.X.data + (i0 + i) * d, y, d);
+                    long_sum(job.plan.gather, job.X.data + (i0 + i) * d, y, d);
         }
         const Block<T> block{at,   nullptr,      i0,    rows,   chunk.first + j,
                              cols, tile_cols<T>, norms, norms_b};
