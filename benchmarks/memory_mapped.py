@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 FIT = """
-import resource, sys, time
+import sys, time
 import numpy as np
 from fastml.cluster import KMeans
 
@@ -27,7 +27,7 @@ X = np.load(path, mmap_mode="r")
 begin = time.perf_counter()
 model = KMeans(k, init=np.array(X[:k]), n_init=1, max_iter=5, tol=0).fit(X)
 seconds = time.perf_counter() - begin
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
+peak = status("VmHWM:") - before  # not ru_maxrss, which remembers the process before this one
 print(X.nbytes, peak, peak / X.nbytes, seconds, model.n_iter_)
 """
 

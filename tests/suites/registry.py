@@ -123,7 +123,8 @@ def _kmeans_plusplus(function, X, **params):
 
 
 def _pairs(function, X, sample_weight=None, random_state=None, **params):
-    return {"pairs": function(X, X[:64], **params), "own": function(X[:64], **params)}
+    few = X.tocsr()[:64] if sparse.issparse(X) else X[:64]
+    return {"pairs": function(X, few, **params), "own": function(few, **params)}
 
 
 def _neighbors(estimator, X, sample_weight=None, random_state=None, **params):
@@ -307,6 +308,34 @@ SUBJECTS = [
         }.items()
     ),
 ]
+# Wrappers of what is above, whose own tests are those of their family.
+WRAPPERS = {
+    *(
+        f"metrics.{module}{name}"
+        for name in (
+            "euclidean_distances",
+            "nan_euclidean_distances",
+            "pairwise_distances",
+            "pairwise_distances_argmin",
+            "pairwise_distances_argmin_min",
+            "pairwise_distances_chunked",
+            "pairwise_kernels",
+        )
+        for module in ("", "pairwise.")
+    ),
+    *(f"metrics.pairwise.{kernel}_kernel" for kernel in ("chi2", "additive_chi2", "laplacian")),
+    *(f"metrics.pairwise.{kernel}_kernel" for kernel in ("linear", "sigmoid")),
+    *(f"metrics.pairwise.{name}_distances" for name in ("cosine", "haversine", "manhattan")),
+    "metrics.pairwise.cosine_similarity",
+    *(
+        f"neighbors.{kind}Neighbors{role}"
+        for kind in ("K", "Radius")
+        for role in ("Classifier", "Regressor", "Transformer")
+    ),
+    "neighbors.NearestCentroid",
+    "neighbors.kneighbors_graph",
+    "neighbors.radius_neighbors_graph",
+}
 REPLACEMENTS = [subject for subject in SUBJECTS if not subject.like]
 ADDITIONS = [subject for subject in SUBJECTS if subject.like]
 ESTIMATORS = [subject for subject in SUBJECTS if subject.call is None]

@@ -7,14 +7,14 @@ from sklearn.utils._test_common import instance_generator
 from sklearn.utils.estimator_checks import check_estimator
 
 import fastml
-from suites.registry import ESTIMATORS, REPLACEMENTS
+from suites.registry import ESTIMATORS, REPLACEMENTS, WRAPPERS
 
 
 def test_everything_that_fastml_replaces_is_in_the_registry():
     replaced = {
         f"{module.removeprefix('sklearn.')}.{name}" for module, name in fastml.replacements()
     }
-    assert replaced == {subject.name for subject in REPLACEMENTS}
+    assert replaced == {subject.name for subject in REPLACEMENTS} | WRAPPERS
 
 
 @pytest.fixture(params=[np.float64, np.float32], ids=["f64", "f32"])
