@@ -143,9 +143,9 @@ def additive_chi2_kernel(X, Y=None):
     Examples
     --------
     >>> from fastml.metrics.pairwise import additive_chi2_kernel
-    >>> additive_chi2_kernel([[0, 0], [1, 1]], [[1, 0], [1, 1]])
-    array([[-1., -2.],
-           [-1.,  0.]])
+    >>> additive_chi2_kernel([[0, 0], [1, 1]], [[1, 0], [1, 3]])
+    array([[-1., -4.],
+           [-1., -1.]])
     """
     return pairs("additive_chi2", *check_histograms(X, Y))
 
