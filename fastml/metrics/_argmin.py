@@ -45,6 +45,8 @@ def _refusal(
 ) -> Unsupported | None:
     if callable(metric) or metric not in (*ArgKmin.valid_metrics(), *ONE_PASS):
         return None
+    if not isinstance(metric_kwargs, dict | None):
+        return None  # an error, which is the checks' to raise
     kwds = metric_kwargs or {}
     if metric not in ONE_PASS or (not ONE_PASS[metric] and (issparse(X) or issparse(Y))):
         return Unsupported("metric", f"{metric} is not compiled for this", "use another metric")

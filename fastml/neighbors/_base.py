@@ -36,7 +36,8 @@ class FittedNeighbors:
     """`_fit` of all neighbour models. It builds no scikit-learn tree unless somebody asks."""
 
     def _fit(self, X, y=None):
-        self._fastml_searcher = None
+        # A box, since searching may not change what the model holds.
+        self._fastml_searcher: list[Searcher] = []
         vars(self).pop("_tree", None)
         if isinstance(X, FITTED):
             return super()._fit(X, y)
@@ -65,6 +66,7 @@ class FittedNeighbors:
         else:
             self._fit_X, self._fit_method = X, self._choose_method(X)
             self._check_method()
+            self._check_mahalanobis()
         return self
 
     def _validated_training(self, X: Any, y: Any) -> tuple[Any, np.ndarray | None]:
@@ -95,6 +97,12 @@ class FittedNeighbors:
             else:
                 params |= {"p": p, "w": w}
         self.effective_metric_params_ = params
+
+    def _check_mahalanobis(self) -> None:
+        """Only scikit-learn's brute force takes the covariance of the rows themselves."""
+        given = {"V", "VI"} & self.effective_metric_params_.keys()
+        if self.metric == "mahalanobis" and self._fit_method != "brute" and not given:
+            raise ValueError("Must provide either V or VI for Mahalanobis distance")
 
     def _check_sparse_metric(self) -> None:
         if self.algorithm not in ("auto", "brute"):
@@ -173,18 +181,19 @@ class FittedNeighbors:
 
     def _searcher(self) -> Searcher:
         """The search over the training data, made when it is first needed."""
-        searcher = vars(self).get("_fastml_searcher")
-        if searcher is None:
+        box = vars(self).setdefault("_fastml_searcher", [])
+        if not box:
             X = self._fit_X if issparse(self._fit_X) else np.asarray(self._fit_X)
             trees = self.algorithm != "brute" and not issparse(X)
-            searcher = Searcher(
-                X,
-                self.effective_metric_,
-                self.effective_metric_params_,
-                (self.n_neighbors or 5) if trees else None,
+            box.append(
+                Searcher(
+                    X,
+                    self.effective_metric_,
+                    self.effective_metric_params_,
+                    (self.n_neighbors or 5) if trees else None,
+                )
             )
-            self._fastml_searcher = searcher
-        return searcher
+        return box[0]
 
     def _validated_queries(self, X: Any) -> Any:
         if self.metric == "precomputed":

@@ -25,6 +25,8 @@ def outputs(model: Any) -> tuple[np.ndarray, list[np.ndarray]]:
 def batches(model: Any, X: Any) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
     """The neighbours of the rows of `X`, and what they weigh (None: the same)."""
     uniform = model.weights in (None, "uniform")
+    if X is not None and not hasattr(X, "__len__") and not hasattr(X, "shape"):
+        X = np.asarray(X)
     n = model.n_samples_fit_ if X is None else _length(X)
     step = max(1, _TOGETHER // model.n_neighbors)
     if X is None or n <= step or callable(model.weights):
