@@ -62,4 +62,5 @@ setup(
             "freethreading_compatible": True,
         },
     ),
+    options={"build_ext": {"parallel": os.cpu_count()}},
 )
