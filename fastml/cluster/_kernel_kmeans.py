@@ -12,10 +12,10 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from fastml._native import kernel_kmeans as native
 from fastml._runtime.callbacks import fit_context
 from fastml._runtime.dispatch import accelerated
+from fastml._runtime.sparse import with_short_indices
 from fastml._runtime.threads import n_threads
 from fastml.cluster._gram import Gram, KernelFunction, gram_of
 from fastml.cluster._partition import Partition, relocate
-from fastml.cluster._seeding import with_short_indices
 from fastml.metrics.pairwise import kernel_metrics
 
 

@@ -12,9 +12,10 @@ from fastml._native import kmedians as native
 from fastml._native.rows import Rows
 from fastml._runtime.callbacks import fit_context
 from fastml._runtime.dispatch import accelerated
+from fastml._runtime.sparse import with_short_indices
 from fastml._runtime.threads import n_threads
 from fastml.cluster._partition import Partition, relocate
-from fastml.cluster._seeding import dense_rows, draw_probabilities, weights_of, with_short_indices
+from fastml.cluster._seeding import dense_rows, draw_probabilities, weights_of
 from fastml.metrics.pairwise import manhattan_distances
 
 

@@ -14,6 +14,7 @@ from fastml._native import kmeans as native
 from fastml._native.rows import Rows
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
+from fastml._runtime.sparse import with_short_indices
 from fastml._runtime.threads import n_threads
 
 
@@ -132,20 +133,6 @@ def weights_of(sample_weight: Any, X: Any) -> np.ndarray | None:
     if sample_weight is None:
         return None
     return np.require(_check_sample_weight(sample_weight, X, dtype=X.dtype), requirements="CA")
-
-
-def with_short_indices(X: Any) -> Any:
-    """The CSR matrix `X` with 32-bit indices."""
-    if X.indices.dtype == X.indptr.dtype == np.int32:
-        return X
-    largest = np.iinfo(np.int32).max
-    if X.nnz > largest or X.shape[1] > largest:
-        raise ValueError(
-            f"X has {X.nnz} stored values in {X.shape[1]} columns: more than {largest} of either "
-            "needs 64-bit indices, which fastml does not support. Use a part of the rows."
-        )
-    short = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    return type(X)((X.data, *short), shape=X.shape)
 
 
 def centred(X: Any) -> tuple[Rows, np.ndarray]:

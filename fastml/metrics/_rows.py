@@ -15,6 +15,7 @@ from fastml._native import pairwise as native
 from fastml._native.rows import Rows
 from fastml._runtime.dispatch import Unsupported, accelerated
 from fastml._runtime.docs import documented_by
+from fastml._runtime.sparse import with_short_indices
 from fastml._runtime.threads import n_threads
 
 
@@ -92,16 +93,7 @@ def rows_of(X: Any) -> Rows:
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
-    if not X.indices.dtype == X.indptr.dtype == np.int32:
-        most = np.iinfo(np.int32).max
-        if max(X.nnz, X.shape[1]) > most:
-            raise ValueError(
-                f"X has {X.nnz} stored values in {X.shape[1]} columns: more than {most} of either "
-                "needs 64-bit indices, which fastml does not support. Use a part of the rows."
-            )
-        short = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-        X = csr_array((X.data, *short), shape=X.shape)
-    return Rows(X)
+    return Rows(with_short_indices(X))
 
 
 def pairs(metric: str, X: Any, Y: Any, *, double: bool = False, **params: Any) -> np.ndarray:
