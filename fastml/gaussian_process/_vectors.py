@@ -93,7 +93,19 @@ def _short(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else repr(value)
 
 
-class Laplacian(StationaryKernelMixin, NormalizedKernelMixin, VectorKernel):
+class Exponential(NormalizedKernelMixin, VectorKernel):
+    """exp(-gamma · something): what its heirs have in common."""
+
+    def __init__(self, gamma: float = 1.0, gamma_bounds: Any = (1e-5, 1e5)) -> None:
+        self.gamma = gamma
+        self.gamma_bounds = gamma_bounds
+
+    @property
+    def hyperparameter_gamma(self) -> Hyperparameter:
+        return Hyperparameter("gamma", "numeric", self.gamma_bounds)
+
+
+class Laplacian(StationaryKernelMixin, Exponential):
     """The Laplacian kernel, exp(-gamma · ‖x - y‖₁).
 
     Parameters
@@ -111,14 +123,6 @@ class Laplacian(StationaryKernelMixin, NormalizedKernelMixin, VectorKernel):
     array([[1.        , 0.36787944],
            [0.36787944, 1.        ]])
     """
-
-    def __init__(self, gamma: float = 1.0, gamma_bounds: Any = (1e-5, 1e5)) -> None:
-        self.gamma = gamma
-        self.gamma_bounds = gamma_bounds
-
-    @property
-    def hyperparameter_gamma(self) -> Hyperparameter:
-        return Hyperparameter("gamma", "numeric", self.gamma_bounds)
 
     def _gram(self, X: Any, Y: Any) -> np.ndarray:
         return pairwise.laplacian_kernel(X, Y, gamma=self.gamma)
@@ -280,7 +284,7 @@ class Intersection(VectorKernel):
         return np.where(sums > 0, 1.0, 0.0) if self.normalize else sums
 
 
-class ChiSquared(NormalizedKernelMixin, VectorKernel):
+class ChiSquared(Exponential):
     """The exponential χ² kernel, exp(-gamma · Σ (xₖ - yₖ)² / (xₖ + yₖ)).
 
     For values that are not negative, such as histograms; 0/0 counts as 0.
@@ -300,14 +304,6 @@ class ChiSquared(NormalizedKernelMixin, VectorKernel):
     array([[1.        , 0.60653066],
            [0.60653066, 1.        ]])
     """
-
-    def __init__(self, gamma: float = 1.0, gamma_bounds: Any = (1e-5, 1e5)) -> None:
-        self.gamma = gamma
-        self.gamma_bounds = gamma_bounds
-
-    @property
-    def hyperparameter_gamma(self) -> Hyperparameter:
-        return Hyperparameter("gamma", "numeric", self.gamma_bounds)
 
     def _gram(self, X: Any, Y: Any) -> np.ndarray:
         return pairwise.chi2_kernel(X, Y, gamma=self.gamma)
