@@ -21,6 +21,7 @@ FAMILIES = {
     "pairwise": "pairwise",
     "scaling": "scaling",
     "strings": "strings",
+    "trees": "trees",
 }
 
 if sys.platform == "win32":
