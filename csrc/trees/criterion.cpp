@@ -25,7 +25,8 @@ void Criterion::clip(double* value, double lower, double upper) const {
 
 namespace {
 
-constexpr double epsilon = std::numeric_limits<double>::epsilon();
+// Sums of targets up to here, which rounding may have left, count as none.
+constexpr double no_target = 10 * std::numeric_limits<double>::epsilon();
 
 // Sums that a row adds to in a few places: a class's weight, or a weighted target per output.
 // Derived::add(row, w, sums) adds, with w negative it takes away.
@@ -246,7 +247,7 @@ class Poisson final : public Targets {
     double proxy() const override {
         double left = 0, right = 0;
         for (ptrdiff_t k = 0; k < size_; ++k) {
-            if (left_[k] <= epsilon || right_[k] <= epsilon)
+            if (left_[k] <= no_target || right_[k] <= no_target)
                 return -std::numeric_limits<double>::infinity();
             left -= left_[k] * (std::log(left_[k] / left_weight_) / std::log(2.0));
             right -= right_[k] * (std::log(right_[k] / right_weight_) / std::log(2.0));
@@ -262,7 +263,7 @@ class Poisson final : public Targets {
     double deviance(ptrdiff_t begin, ptrdiff_t end, const double* sums, double w) const {
         double loss = 0;
         for (ptrdiff_t k = 0; k < size_; ++k) {
-            if (sums[k] <= epsilon) return std::numeric_limits<double>::infinity();
+            if (sums[k] <= no_target) return std::numeric_limits<double>::infinity();
             const double mean = sums[k] / w;
             for (ptrdiff_t p = begin; p < end; ++p) {
                 const double y = target(p)[k];
