@@ -36,6 +36,7 @@ template <class Derived> class Additive : public Criterion {
         : Criterion(growth, weights, rows), size_(growth.n_outputs * growth.max_n_classes),
           total_(size_), left_(size_), right_(size_) {}
 
+    const double* node_sums() const override { return total_.data(); }
     void reset() override { go(start_, 0.0, node_weight_, left_, right_); }
 
     void update(ptrdiff_t position) override {

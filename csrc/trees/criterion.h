@@ -39,6 +39,7 @@ class Criterion {
         return left >= lower && right >= lower && left <= upper && right <= upper &&
                (left - right) * direction <= 0;
     }
+    virtual const double* node_sums() const { return nullptr; }  // as value() before dividing
     double node_weight() const { return node_weight_; }
     double left_weight() const { return left_weight_; }
     double right_weight() const { return right_weight_; }

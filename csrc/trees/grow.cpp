@@ -27,7 +27,8 @@ struct Forest {
         const ptrdiff_t at = (n_weights == 1 ? 0 : tree) * growth.columns->n;
         const Weights weights{real_weights ? real_weights + at : nullptr,
                               counts ? counts + at : nullptr};
-        return std::make_unique<Grower>(growth, sequential_splitter(growth, weights, seeds[tree]));
+        const auto make = growth.random_splits ? random_splitter : best_splitter;
+        return std::make_unique<Grower>(growth, make(growth, weights, seeds[tree]));
     }
 };
 

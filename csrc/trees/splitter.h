@@ -43,8 +43,9 @@ class Splitter {
 };
 
 // Each throws std::bad_alloc; the arguments stay the caller's.
-// The one that does everything, in scikit-learn's order of rows and of additions.
-std::unique_ptr<Splitter> sequential_splitter(const Growth& growth, const Weights& weights,
-                                              std::uint32_t seed);
+std::unique_ptr<Splitter> best_splitter(const Growth& growth, const Weights& weights,
+                                        std::uint32_t seed);
+std::unique_ptr<Splitter> random_splitter(const Growth& growth, const Weights& weights,
+                                          std::uint32_t seed);
 
 }  // namespace fastml
