@@ -1,3 +1,4 @@
+#include "trees/queue.h"
 #include "trees/replay.h"
 #include "trees/search.h"
 #include "trees/sequential.h"
@@ -7,22 +8,6 @@ namespace fastml {
 using std::ptrdiff_t;
 
 namespace {
-
-// Splits waiting to be scored together.
-struct Queue {
-    static constexpr ptrdiff_t room = 256;
-    double w[room], left[room], right[room], proxies[room];
-    ptrdiff_t position[room];
-    ptrdiff_t count = 0;
-
-    void push(double weight, double l, double r, ptrdiff_t at) {
-        w[count] = weight;
-        left[count] = l;
-        right[count] = r;
-        position[count++] = at;
-    }
-    bool is_full() const { return count == room; }
-};
 
 class BestSplitter final : public Sequential {
   public:
@@ -132,9 +117,7 @@ class BestSplitter final : public Sequential {
                    growth_.min_weight_leaf, queue.proxies);
         if (proxy > best_proxy_) {
             best_proxy_ = proxy;
-            const ptrdiff_t p =
-                queue.position[std::find(queue.proxies, queue.proxies + queue.count, proxy) -
-                               queue.proxies];
+            const ptrdiff_t p = queue.place_of(proxy);
             best.threshold = threshold(columns_.ranked[feature], p);
             best.missing_go_left = p - start_ > end_ - p;
             best.position = p;

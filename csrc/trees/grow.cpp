@@ -27,8 +27,11 @@ struct Forest {
         const ptrdiff_t at = (n_weights == 1 ? 0 : tree) * growth.columns->n;
         const Weights weights{real_weights ? real_weights + at : nullptr,
                               counts ? counts + at : nullptr};
-        const auto make = growth.random_splits ? random_splitter : best_splitter;
-        return std::make_unique<Grower>(growth, make(growth, weights, seeds[tree]));
+        std::unique_ptr<Splitter> splitter = counted_splitter(growth, weights, seeds[tree]);
+        if (!splitter)
+            splitter = growth.random_splits ? random_splitter(growth, weights, seeds[tree])
+                                            : best_splitter(growth, weights, seeds[tree]);
+        return std::make_unique<Grower>(growth, std::move(splitter));
     }
 };
 

@@ -43,6 +43,10 @@ class Splitter {
 };
 
 // Each throws std::bad_alloc; the arguments stay the caller's.
+// For Gini with whole weights; null if that is not the case.
+std::unique_ptr<Splitter> counted_splitter(const Growth& growth, const Weights& weights,
+                                           std::uint32_t seed);
+// The others take everything, and keep to scikit-learn's order of rows and of additions.
 std::unique_ptr<Splitter> best_splitter(const Growth& growth, const Weights& weights,
                                         std::uint32_t seed);
 std::unique_ptr<Splitter> random_splitter(const Growth& growth, const Weights& weights,
