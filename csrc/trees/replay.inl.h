@@ -101,8 +101,8 @@ void queue_few(const K* equal, const std::uint32_t* at, std::ptrdiff_t count, st
 // of a in order. The others, equal to the pivot, are left in equal[less..M) in queue order.
 // Returns the number of high ones.
 template <class K>
-std::ptrdiff_t deal_low(K* a, std::ptrdiff_t M, [[maybe_unused]] std::ptrdiff_t less, const UpTo<K>& is_low, K least,
-                        const K* low, K* high, K* equal) {
+std::ptrdiff_t deal_low(K* a, std::ptrdiff_t M, [[maybe_unused]] std::ptrdiff_t less,
+                        const UpTo<K>& is_low, K least, const K* low, K* high, K* equal) {
     std::ptrdiff_t count = 0, front = 0, i = 0;
 #ifdef FML_LANES
     using L = Lanes<K>;

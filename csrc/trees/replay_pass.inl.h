@@ -90,8 +90,7 @@ struct Marked {
         const __m128i backwards =
             _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
         const __mmask16 there = first<std::uint32_t>(count);
-        const __m128i v =
-            _mm_shuffle_epi8(_mm_maskz_loadu_epi8(there, marks + i), backwards);
+        const __m128i v = _mm_shuffle_epi8(_mm_maskz_loadu_epi8(there, marks + i), backwards);
         return _mm_test_epi8_mask(v, v);
     }
 #endif

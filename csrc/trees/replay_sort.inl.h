@@ -100,8 +100,7 @@ void replay_sorted(const Sorted* sorted, int shift, std::uint64_t* other, std::u
                    std::ptrdiff_t m, const ReplayScratch& memory) {
     const Sorted mask = (Sorted(1) << shift) - 1;
     std::ptrdiff_t groups = 1;
-    for (std::ptrdiff_t k = 1; k < m; ++k)
-        groups += sorted[k] >> shift != sorted[k - 1] >> shift;
+    for (std::ptrdiff_t k = 1; k < m; ++k) groups += sorted[k] >> shift != sorted[k - 1] >> shift;
     const bool ties = groups < m && m > inserted;
     const Layout layout(m, groups, last_row);
     if (ties) {
@@ -138,8 +137,8 @@ void replay_radix(std::uint32_t lowest, std::uint32_t range, int shift, std::int
         keys[i] = static_cast<K>(codes[i] - lowest) << shift | static_cast<K>(i);
     const K* sorted = radix_sort(keys, other, m, shift, bits_of(range),
                                  reinterpret_cast<std::uint32_t*>(memory.spare.get()));
-    replay_sorted(sorted, shift, sorted == keys ? memory.back.get() : memory.front.get(), lowest, last_row,
-                  codes, rows, m, memory);
+    replay_sorted(sorted, shift, sorted == keys ? memory.back.get() : memory.front.get(), lowest,
+                  last_row, codes, rows, m, memory);
 }
 
 // How often codes (m) are lowest + 0, 1, ... range.
@@ -224,15 +223,15 @@ inline void replay_sort_block(std::uint32_t* codes, std::int32_t* rows, std::ptr
     }
     const std::uint32_t range = highest - lowest;
     if (range == 0) return;  // sorted as they are
-    if (m <= inserted || range >= m) {
+    if (m <= inserted || range >= m / 4) {
         if (m <= ranked && range < 1u << (31 - ranked_bits)) {
             auto* const keys = reinterpret_cast<std::uint32_t*>(memory.front.get());
             auto* const sorted = reinterpret_cast<std::uint32_t*>(memory.back.get());
             for (std::ptrdiff_t i = 0; i < m; ++i)
                 keys[i] = (codes[i] - lowest) << ranked_bits | static_cast<std::uint32_t>(i);
             rank_sort(keys, m, sorted);
-            return replay_sorted(sorted, ranked_bits, memory.front.get(), lowest, last_row, codes, rows,
-                                 m, memory);
+            return replay_sorted(sorted, ranked_bits, memory.front.get(), lowest, last_row, codes,
+                                 rows, m, memory);
         }
         const int position = bits_of(static_cast<std::uint64_t>(m - 1));
         if (bits_of(range) + position <= 32)
