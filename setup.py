@@ -19,6 +19,7 @@ FAMILIES = {
     "kmedians": "kmedians",
     "neighbors": "neighbors",
     "pairwise": "pairwise",
+    "replay": "trees",
     "scaling": "scaling",
     "strings": "strings",
     "trees": "trees",

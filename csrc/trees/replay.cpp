@@ -1,0 +1,34 @@
+#include "trees/replay.h"
+
+// std headers come before any target region
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "common/isa.h"
+
+#define FML_KERNEL "trees/replay_sort.inl.h"
+#include "common/foreach_isa.h"
+
+namespace fastml {
+
+void replay_sort(std::uint32_t* codes, std::int32_t* rows, std::ptrdiff_t m,
+                 ReplayScratch& scratch) noexcept {
+    static const auto block = FML_PICK(replay_sort_block);
+    block(codes, rows, m, scratch);
+}
+
+std::ptrdiff_t replay_partition(std::int32_t* rows, const std::uint8_t* left, std::ptrdiff_t m,
+                                ReplayScratch& scratch) noexcept {
+    static const auto block = FML_PICK(replay_partition_block);
+    return block(rows, left, m, scratch);
+}
+
+std::ptrdiff_t replay_missing_last(std::int32_t* rows, const std::uint8_t* present,
+                                   std::ptrdiff_t m, ReplayScratch& scratch) noexcept {
+    static const auto block = FML_PICK(replay_missing_last_block);
+    return block(rows, present, m, scratch);
+}
+
+}  // namespace fastml

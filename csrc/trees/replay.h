@@ -1,0 +1,48 @@
+#pragma once
+// Orders that scikit-learn's trees leave their rows in. A tree sums floats in the order of the rows
+// of a node, and every feature that it looks at sorts them anew; among equal values the order that
+// results decides the last bits of later sums. What follows yields those orders without the swaps.
+#include <cstddef>
+#include <cstdint>
+
+#include "common/scratch.h"
+
+namespace fastml {
+
+// What sorting or splitting up to m_max elements needs, for one thread: 24 bytes an element.
+struct ReplayScratch {
+    explicit ReplayScratch(std::ptrdiff_t m_max) noexcept
+        : front(m_max + slack), back(m_max + slack), spare(m_max / 2 + slack), start(m_max + slack),
+          table(m_max < small_size ? m_max + slack : small_size + slack) {}
+    explicit operator bool() const noexcept { return front && back && spare && start && table; }
+
+    // Up to here positions take 16 bits, and an element 4 bytes instead of 8.
+    static constexpr std::ptrdiff_t small_size = 1 << 16;
+    // Vectors are stored and loaded past the end; counters of digits live in `start`'s and
+    // `spare`'s slack when m is small.
+    static constexpr std::ptrdiff_t slack = 1 << 12;
+
+    Scratch<std::uint64_t> front, back, spare;
+    Scratch<std::uint32_t> start;
+    Scratch<std::int32_t> table;
+};
+
+// Sorts codes (m) and with them rows (m), as introsort with a three-way partition sorts (value,
+// row) by value: the same permutation, ties included. Codes need only be in the order of the values
+// and equal where these are. rows >= 0. m <= m_max of the scratch.
+void replay_sort(std::uint32_t* codes, std::int32_t* rows, std::ptrdiff_t m,
+                 ReplayScratch& scratch) noexcept;
+
+// Moves the rows whose `left` (m) is one, not zero, before the others and returns their number. The
+// order is that of an exchange from both ends: a row that goes right changes places with the last
+// one not yet looked at, which is looked at next.
+std::ptrdiff_t replay_partition(std::int32_t* rows, const std::uint8_t* left, std::ptrdiff_t m,
+                                ReplayScratch& scratch) noexcept;
+
+// Moves the rows whose value is missing, `present` (m) being zero, behind the others and returns how
+// many have one. Each missing row changes places with the last present one behind it: this comes
+// before a feature with missing values is sorted.
+std::ptrdiff_t replay_missing_last(std::int32_t* rows, const std::uint8_t* present,
+                                   std::ptrdiff_t m, ReplayScratch& scratch) noexcept;
+
+}  // namespace fastml
