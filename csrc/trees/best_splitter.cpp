@@ -12,11 +12,13 @@ namespace {
 class BestSplitter final : public Sequential {
   public:
     BestSplitter(const Growth& growth, const Weights& weights, std::uint32_t seed)
-        : Sequential(growth, weights, seed), codes_(rows_.size()), kernels_(search_kernels()),
+        : Sequential(growth, weights, seed), codes_(rows_.size()), scratch_(n_rows()),
+          kernels_(search_kernels()),
           score_(growth.n_outputs > 1 || growth.monotonic                   ? nullptr
                  : growth.criterion == CriterionName::gini          ? kernels_.gini
                  : growth.criterion == CriterionName::squared_error ? kernels_.squares
                                                                     : nullptr) {
+        if (!scratch_) throw std::bad_alloc();
         if (!score_) return;
         points_.resize(columns_.n);
         for (const std::int32_t row : rows_) points_[row] = {weights[row], growth.y[row]};
@@ -86,7 +88,7 @@ class BestSplitter final : public Sequential {
     void sort(const Column& column, ptrdiff_t end) {
         const ptrdiff_t m = end - start_;
         if (m > kernels_.small_node || column.n_values >= 1 << 23 || !sort_small(end))
-            replay_sort(&codes_[start_], &rows_[start_], m);
+            replay_sort(&codes_[start_], &rows_[start_], m, scratch_);
     }
 
     // Sorts stably. That is the wanted order if there are no ties, or as few rows as scikit-learn
@@ -246,6 +248,7 @@ class BestSplitter final : public Sequential {
     }
 
     std::vector<std::uint32_t> codes_;
+    ReplayScratch scratch_;
     const SearchKernels& kernels_;
     const SearchKernels::Score score_;  // null: splits are scored one by one by the criterion
     std::vector<Point> points_;
