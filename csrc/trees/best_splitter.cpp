@@ -11,18 +11,20 @@ namespace {
 
 class BestSplitter final : public Sequential {
   public:
-    BestSplitter(const Growth& growth, const Weights& weights, std::uint32_t seed)
-        : Sequential(growth, weights, seed), codes_(rows_.size()), scratch_(n_rows()),
-          kernels_(search_kernels()),
-          score_(growth.n_outputs > 1 || growth.monotonic                   ? nullptr
+    explicit BestSplitter(const Growth& growth)
+        : Sequential(growth), codes_(columns_.n), scratch_(columns_.n), kernels_(search_kernels()),
+          score_(growth.n_outputs > 1 || growth.monotonic           ? nullptr
                  : growth.criterion == CriterionName::gini          ? kernels_.gini
                  : growth.criterion == CriterionName::squared_error ? kernels_.squares
-                                                                    : nullptr) {
+                                                                    : nullptr),
+          points_(score_ ? columns_.n : 0), sums_(growth.max_n_classes) {
         if (!scratch_) throw std::bad_alloc();
-        if (!score_) return;
-        points_.resize(columns_.n);
-        for (const std::int32_t row : rows_) points_[row] = {weights[row], growth.y[row]};
-        sums_.resize(growth.max_n_classes);
+    }
+
+    void plant(const Weights& weights, std::uint32_t seed) override {
+        Sequential::plant(weights, seed);
+        if (score_)
+            for (ptrdiff_t i = 0; i < columns_.n; ++i) points_[i] = {weights[i], growth_.y[i]};
     }
 
   private:
@@ -257,9 +259,8 @@ class BestSplitter final : public Sequential {
 
 }  // namespace
 
-std::unique_ptr<Splitter> best_splitter(const Growth& growth, const Weights& weights,
-                                        std::uint32_t seed) {
-    return std::make_unique<BestSplitter>(growth, weights, seed);
+std::unique_ptr<Splitter> best_splitter(const Growth& growth) {
+    return std::make_unique<BestSplitter>(growth);
 }
 
 }  // namespace fastml

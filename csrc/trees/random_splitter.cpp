@@ -10,8 +10,7 @@ namespace {
 
 class RandomSplitter final : public Sequential {
   public:
-    RandomSplitter(const Growth& growth, const Weights& weights, std::uint32_t seed)
-        : Sequential(growth, weights, seed), values_(rows_.size()) {}
+    explicit RandomSplitter(const Growth& growth) : Sequential(growth), values_(columns_.n) {}
 
   private:
     bool try_feature(ptrdiff_t feature, const Inherited& inherited, Split& best) override {
@@ -67,9 +66,8 @@ class RandomSplitter final : public Sequential {
 
 }  // namespace
 
-std::unique_ptr<Splitter> random_splitter(const Growth& growth, const Weights& weights,
-                                          std::uint32_t seed) {
-    return std::make_unique<RandomSplitter>(growth, weights, seed);
+std::unique_ptr<Splitter> random_splitter(const Growth& growth) {
+    return std::make_unique<RandomSplitter>(growth);
 }
 
 }  // namespace fastml

@@ -12,19 +12,22 @@ namespace fastml {
 // A splitter that keeps rows in scikit-learn's order and adds them up in that order.
 class Sequential : public Splitter {
   public:
-    Sequential(const Growth& growth, const Weights& weights, std::uint32_t seed)
-        : growth_(growth), columns_(*growth.columns), random_(seed),
-          draw_(columns_.d, growth.max_features), rows_(columns_.n), spare_(columns_.n) {
+    explicit Sequential(const Growth& growth)
+        : growth_(growth), columns_(*growth.columns), random_(0),
+          draw_(columns_.d, growth.max_features), rows_(columns_.n),
+          criterion_(make_criterion(growth, rows_.data())) {
         if (!draw_) throw std::bad_alloc();
-        std::ptrdiff_t kept = 0;
-        for (std::ptrdiff_t i = 0; i < columns_.n; ++i)
-            if (weights[i] != 0) rows_[kept++] = static_cast<std::int32_t>(i);
-        rows_.resize(kept);
-        criterion_ = make_criterion(growth, weights, rows_.data());
-        criterion_->weigh(columns_.n);
     }
 
-    std::ptrdiff_t n_rows() const override { return static_cast<std::ptrdiff_t>(rows_.size()); }
+    void plant(const Weights& weights, std::uint32_t seed) override {
+        n_rows_ = 0;
+        for (std::ptrdiff_t i = 0; i < columns_.n; ++i)
+            if (weights[i] != 0) rows_[n_rows_++] = static_cast<std::int32_t>(i);
+        random_ = Xorshift(seed);
+        draw_.reset();
+        criterion_->weigh(weights);
+    }
+    std::ptrdiff_t n_rows() const override { return n_rows_; }
     void begin(std::ptrdiff_t start, std::ptrdiff_t end) override {
         start_ = start;
         end_ = end;
@@ -105,8 +108,9 @@ class Sequential : public Splitter {
     const Columns& columns_;
     Xorshift random_;
     FeatureDraw draw_;
-    std::vector<std::int32_t> rows_, spare_;
+    std::vector<std::int32_t> rows_;
     std::unique_ptr<Criterion> criterion_;
+    std::ptrdiff_t n_rows_ = 0;
     std::ptrdiff_t start_ = 0, end_ = 0;
     double best_proxy_ = 0;
 };
