@@ -22,6 +22,7 @@ FAMILIES = {
     "replay": "trees",
     "scaling": "scaling",
     "strings": "strings",
+    "trees": "trees",
 }
 
 if sys.platform == "win32":

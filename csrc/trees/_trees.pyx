@@ -1,0 +1,211 @@
+"""Growing decision trees. Arguments are already validated; see csrc/trees/grow.h."""
+
+from libc.stdint cimport int8_t, int32_t, int64_t, uint32_t
+from libc.string cimport memcpy
+from libcpp cimport bool as bool_t
+from libcpp.vector cimport vector
+
+import numpy as np
+
+from sklearn.tree._tree import NODE_DTYPE
+
+from fastml._native.runtime cimport Status, bind_pool, check, the_pool
+
+cdef extern from "trees/columns.h" namespace "fastml" nogil:
+    cdef struct CColumns "fastml::Columns":
+        Py_ssize_t n
+        Py_ssize_t d
+        const bool_t* missing
+
+    cdef cppclass ColumnStore:
+        Status rank(const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, int) noexcept
+        Status copy(const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, int) noexcept
+        const CColumns& columns() noexcept
+        Py_ssize_t bytes() noexcept
+
+cdef extern from "trees/tree.h" namespace "fastml" nogil:
+    cdef enum class CriterionName(int):
+        gini
+        entropy
+        misclassification
+        squared_error
+        poisson
+
+    cdef cppclass Growth:
+        const CColumns* columns
+        const double* y
+        Py_ssize_t n_outputs
+        const int64_t* n_classes
+        Py_ssize_t max_n_classes
+        CriterionName criterion
+        bool_t random_splits
+        Py_ssize_t max_features
+        Py_ssize_t max_depth
+        Py_ssize_t min_samples_split
+        Py_ssize_t min_samples_leaf
+        double min_weight_leaf
+        double min_impurity_decrease
+        Py_ssize_t max_leaf_nodes
+        const int8_t* monotonic
+
+    cdef cppclass Node:
+        pass
+
+    cdef cppclass Grown:
+        vector[Node] nodes
+        vector[double] values
+        Py_ssize_t max_depth
+
+cdef extern from "trees/grow.h" namespace "fastml" nogil:
+    Status c_grow "fastml::grow"(
+        const Growth&, const double*, const int32_t*, Py_ssize_t, const uint32_t*, Py_ssize_t,
+        Grown*, int) noexcept
+
+bind_pool(the_pool())
+
+CRITERIA = {
+    "gini": CriterionName.gini,
+    "entropy": CriterionName.entropy,
+    "log_loss": CriterionName.entropy,
+    "misclassification": CriterionName.misclassification,
+    "squared_error": CriterionName.squared_error,
+    "friedman_mse": CriterionName.squared_error,
+    "poisson": CriterionName.poisson,
+}
+
+
+def refusal(criterion, *, sparse):
+    """Why trees cannot be grown here, or None."""
+    if sparse:
+        return "trees of sparse data are not native"
+    if criterion not in CRITERIA:
+        return f"the criterion {criterion!r} is not native"
+    return None
+
+
+cdef class Columns:
+    """The matrix `X` (n, d), float32 without infinities, as growing trees read it.
+
+    With `ranks`, for best splits, each feature is kept as the ranks of its values; without, for
+    random splits, as it is. One object serves all trees of a forest.
+    """
+    cdef ColumnStore store
+    cdef readonly bint ranks
+
+    def __init__(self, X, *, bint ranks, int n_threads):
+        cdef const float[:, :] view = X
+        cdef Py_ssize_t n = view.shape[0], d = view.shape[1]
+        cdef Py_ssize_t row = view.strides[0] // 4, column = view.strides[1] // 4
+        cdef Status status
+        self.ranks = ranks
+        with nogil:
+            if ranks:
+                status = self.store.rank(&view[0, 0], row, column, n, d, n_threads)
+            else:
+                status = self.store.copy(&view[0, 0], row, column, n, d, n_threads)
+        check(status)
+
+    @property
+    def n(self):
+        return self.store.columns().n
+
+    @property
+    def d(self):
+        return self.store.columns().d
+
+    @property
+    def nbytes(self):
+        return self.store.bytes()
+
+    @property
+    def missing(self):
+        """Which features have NaN."""
+        return np.array([self.store.columns().missing[f] for f in range(self.d)], dtype=bool)
+
+
+def grow(
+    Columns columns not None,
+    const double[:, ::1] y,            # IN (n, n_outputs)
+    weights,                           # IN (1 or T, n) float64, int32, or None
+    seeds,                             # IN (T,)
+    *,
+    criterion,
+    n_classes,
+    Py_ssize_t max_features,
+    max_depth,
+    Py_ssize_t min_samples_split,
+    Py_ssize_t min_samples_leaf,
+    double min_weight_leaf,
+    double min_impurity_decrease,
+    max_leaf_nodes,
+    monotonic_cst,
+    int n_threads,
+):
+    """Grow one tree a seed: list of (nodes, values, max_depth), as scikit-learn's Tree has them.
+
+    Splits are the best ones if `columns` holds ranks, otherwise random ones.
+    """
+    cdef Growth growth
+    cdef const int64_t[::1] classes
+    cdef const int8_t[::1] monotonic
+    cdef const double[:, ::1] real
+    cdef const int32_t[:, ::1] counts
+    cdef const uint32_t[::1] states = np.ascontiguousarray(seeds, dtype=np.uint32)
+    cdef Py_ssize_t n_trees = states.shape[0], n_weights = 1
+    cdef const double* real_start = NULL
+    cdef const int32_t* count_start = NULL
+    cdef vector[Grown] grown
+    cdef Status status
+
+    growth.columns = &columns.store.columns()
+    growth.y = &y[0, 0]
+    growth.n_outputs = y.shape[1]
+    growth.n_classes = NULL
+    growth.max_n_classes = 1
+    if n_classes is not None:
+        classes = np.ascontiguousarray(n_classes, dtype=np.int64)
+        growth.n_classes = &classes[0]
+        growth.max_n_classes = max(n_classes)
+    growth.criterion = CRITERIA[criterion]
+    growth.random_splits = not columns.ranks
+    growth.max_features = max_features
+    growth.max_depth = 2**31 - 1 if max_depth is None else max_depth
+    growth.min_samples_split = min_samples_split
+    growth.min_samples_leaf = min_samples_leaf
+    growth.min_weight_leaf = min_weight_leaf
+    growth.min_impurity_decrease = min_impurity_decrease
+    growth.max_leaf_nodes = -1 if max_leaf_nodes is None else max_leaf_nodes
+    growth.monotonic = NULL
+    if monotonic_cst is not None:
+        monotonic = monotonic_cst
+        growth.monotonic = &monotonic[0]
+    if weights is not None:
+        n_weights = weights.shape[0]
+        if weights.dtype == np.int32:
+            counts = weights
+            count_start = &counts[0, 0]
+        else:
+            real = weights
+            real_start = &real[0, 0]
+
+    grown.resize(n_trees)
+    with nogil:
+        status = c_grow(growth, real_start, count_start, n_weights, &states[0], n_trees,
+                        grown.data(), n_threads)
+    check(status)
+    return [take(grown[t], growth.n_outputs, growth.max_n_classes) for t in range(n_trees)]
+
+
+cdef take(Grown& tree, Py_ssize_t n_outputs, Py_ssize_t max_n_classes):
+    """The tree's arrays; its own memory is freed."""
+    cdef Py_ssize_t n = tree.nodes.size()
+    nodes = np.empty(n, dtype=NODE_DTYPE)
+    values = np.empty((n, n_outputs, max_n_classes))
+    cdef signed char[::1] node_bytes = nodes.view(np.int8)
+    cdef double[:, :, ::1] value_view = values
+    memcpy(&node_bytes[0], tree.nodes.data(), n * sizeof(Node))
+    memcpy(&value_view[0, 0, 0], tree.values.data(), tree.values.size() * sizeof(double))
+    depth = tree.max_depth
+    tree.nodes = vector[Node]()
+    tree.values = vector[double]()
+    return nodes, values, depth

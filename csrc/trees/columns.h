@@ -1,0 +1,67 @@
+#pragma once
+// The training matrix as growing trees reads it: feature by feature, made once for a forest.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "common/pool.h"
+
+namespace fastml {
+
+// One feature of n rows as ranks among its distinct values (-0 and +0 are one). A row's code is
+// 2 * rank, plus 1 if its value is within `near` of the next lower one: scikit-learn does not split
+// between those. A missing value (NaN) has the code 2 * n_values, above all others.
+struct Column {
+    const void* codes;  // (n) of `width` bytes: 1, 2 or 4
+    int width;
+    const float* values;  // (n_values), ascending
+    std::int32_t n_values;
+    bool missing;
+
+    bool is_missing(std::uint32_t code) const {
+        return code >> 1 == static_cast<std::uint32_t>(n_values);
+    }
+    float value(std::uint32_t code) const { return values[code >> 1]; }
+    // Whether a split may pass between two values that follow each other in a node.
+    inline bool apart(std::uint32_t lower, std::uint32_t upper) const;
+};
+
+// scikit-learn's FEATURE_THRESHOLD: closer values, in single precision, count as equal.
+constexpr float near_value = 1e-7f;
+
+bool Column::apart(std::uint32_t lower, std::uint32_t upper) const {
+    if (lower == upper) return false;
+    return !(upper & 1) || value(upper) > value(lower) + near_value;
+}
+
+// All features: as ranks, or as they are (`raw`, column-major), whichever the splitter reads.
+struct Columns {
+    std::ptrdiff_t n, d;
+    const Column* ranked;  // (d), or null
+    const float* raw;      // (d, n), or null
+    const bool* missing;   // (d), whether the feature has NaN
+};
+
+// Columns with the memory they need.
+class ColumnStore {
+  public:
+    // Of X (n, d) with strides, float32, without infinities; n < 2^31.
+    Status rank(const float* X, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride,
+                std::ptrdiff_t n, std::ptrdiff_t d, int n_threads) noexcept;
+    Status copy(const float* X, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride,
+                std::ptrdiff_t n, std::ptrdiff_t d, int n_threads) noexcept;
+    const Columns& columns() const { return columns_; }
+    std::ptrdiff_t bytes() const { return bytes_; }
+
+  private:
+    Columns columns_{};
+    std::vector<Column> ranked_;
+    std::vector<std::unique_ptr<char[]>> codes_;
+    std::vector<std::unique_ptr<float[]>> values_;
+    std::unique_ptr<float[]> raw_;
+    std::unique_ptr<bool[]> missing_;
+    std::ptrdiff_t bytes_ = 0;
+};
+
+}  // namespace fastml

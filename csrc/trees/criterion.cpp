@@ -1,0 +1,292 @@
+#include "trees/criterion.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace fastml {
+
+using std::ptrdiff_t;
+
+void Criterion::weigh(ptrdiff_t n) {
+    total_weight_ = 0;
+    for (ptrdiff_t i = 0; i < n; ++i) total_weight_ += weights_[i];
+}
+
+double Criterion::proxy() const {
+    double left, right;
+    children_impurity(&left, &right);
+    return -right_weight_ * right - left_weight_ * left;
+}
+
+void Criterion::clip(double* value, double lower, double upper) const {
+    value[0] = value[0] < lower ? lower : value[0] > upper ? upper : value[0];
+}
+
+namespace {
+
+// Sums of targets up to here, which rounding may have left, count as none.
+constexpr double no_target = 10 * std::numeric_limits<double>::epsilon();
+
+// Sums that a row adds to in a few places: a class's weight, or a weighted target per output.
+// Derived::add(row, w, sums) adds, with w negative it takes away.
+template <class Derived> class Additive : public Criterion {
+  public:
+    Additive(const Growth& growth, const Weights& weights, const std::int32_t* rows)
+        : Criterion(growth, weights, rows), size_(growth.n_outputs * growth.max_n_classes),
+          total_(size_), left_(size_), right_(size_) {}
+
+    const double* node_sums() const override { return total_.data(); }
+    void reset() override { go(start_, 0.0, node_weight_, left_, right_); }
+
+    void update(ptrdiff_t position) override {
+        const auto* self = static_cast<const Derived*>(this);
+        // From whichever side has fewer rows to pass, as it decides the rounding.
+        if (position - position_ <= end_ - position) {
+            for (ptrdiff_t p = position_; p < position; ++p) {
+                const double w = weight(p);
+                self->add(target(p), w, left_.data());
+                left_weight_ += w;
+            }
+        } else {
+            go(end_, node_weight_, 0.0, right_, left_);
+            for (ptrdiff_t p = end_ - 1; p >= position; --p) {
+                const double w = weight(p);
+                self->add(target(p), -w, left_.data());
+                left_weight_ -= w;
+            }
+        }
+        right_weight_ = node_weight_ - left_weight_;
+        for (ptrdiff_t s = 0; s < size_; ++s) right_[s] = total_[s] - left_[s];
+        position_ = position;
+    }
+
+  protected:
+    // The position to an end: `none` of the rows are on one side, all on the other.
+    void go(ptrdiff_t position, double left_weight, double right_weight, std::vector<double>& none,
+            std::vector<double>& all) {
+        position_ = position;
+        left_weight_ = left_weight;
+        right_weight_ = right_weight;
+        std::fill(none.begin(), none.end(), 0.0);
+        std::copy(total_.begin(), total_.end(), all.begin());
+    }
+    void begin(ptrdiff_t start, ptrdiff_t end) {
+        start_ = start;
+        end_ = end;
+        node_weight_ = 0;
+        std::fill(total_.begin(), total_.end(), 0.0);
+    }
+
+    const ptrdiff_t size_;
+    std::vector<double> total_, left_, right_;
+};
+
+class Classes : public Additive<Classes> {
+  public:
+    using Additive::Additive;
+
+    void add(const double* y, double w, double* sums) const {
+        for (ptrdiff_t k = 0; k < growth_.n_outputs; ++k)
+            sums[k * growth_.max_n_classes + static_cast<ptrdiff_t>(y[k])] += w;
+    }
+    void init(ptrdiff_t start, ptrdiff_t end) override {
+        begin(start, end);
+        for (ptrdiff_t p = start; p < end; ++p) {
+            const double w = weight(p);
+            add(target(p), w, total_.data());
+            node_weight_ += w;
+        }
+        reset();
+    }
+    double impurity() const override { return impurity_of(total_.data(), node_weight_); }
+    void children_impurity(double* left, double* right) const override {
+        *left = impurity_of(left_.data(), left_weight_);
+        *right = impurity_of(right_.data(), right_weight_);
+    }
+    void value(double* out) const override {
+        for (ptrdiff_t s = 0; s < size_; ++s) out[s] = total_[s] / node_weight_;
+    }
+    void clip(double* value, double lower, double upper) const override {
+        Criterion::clip(value, lower, upper);
+        value[1] = 1 - value[0];
+    }
+    double left_value() const override { return left_[0] / left_weight_; }
+    double right_value() const override { return right_[0] / right_weight_; }
+    double middle_value() const override {
+        return left_[0] / (2 * left_weight_) + right_[0] / (2 * right_weight_);
+    }
+
+  protected:
+    // Of class weights (n_outputs, max_n_classes) that sum to w: the mean over the outputs.
+    virtual double impurity_of(const double* sums, double w) const = 0;
+};
+
+class Gini final : public Classes {
+  public:
+    using Classes::Classes;
+
+  private:
+    double impurity_of(const double* sums, double w) const override {
+        double gini = 0;
+        for (ptrdiff_t k = 0; k < growth_.n_outputs; ++k, sums += growth_.max_n_classes) {
+            double squares = 0;
+            for (ptrdiff_t c = 0; c < growth_.n_classes[k]; ++c) squares += sums[c] * sums[c];
+            gini += 1.0 - squares / (w * w);
+        }
+        return gini / static_cast<double>(growth_.n_outputs);
+    }
+};
+
+class Entropy final : public Classes {
+  public:
+    using Classes::Classes;
+
+  private:
+    double impurity_of(const double* sums, double w) const override {
+        double entropy = 0;
+        for (ptrdiff_t k = 0; k < growth_.n_outputs; ++k, sums += growth_.max_n_classes)
+            for (ptrdiff_t c = 0; c < growth_.n_classes[k]; ++c)
+                if (sums[c] > 0) {
+                    const double share = sums[c] / w;
+                    entropy -= share * (std::log(share) / std::log(2.0));
+                }
+        return entropy / static_cast<double>(growth_.n_outputs);
+    }
+};
+
+class Misclassification final : public Classes {
+  public:
+    using Classes::Classes;
+
+  private:
+    double impurity_of(const double* sums, double w) const override {
+        double missed = 0;
+        for (ptrdiff_t k = 0; k < growth_.n_outputs; ++k, sums += growth_.max_n_classes)
+            missed += 1.0 - *std::max_element(sums, sums + growth_.n_classes[k]) / w;
+        return missed / static_cast<double>(growth_.n_outputs);
+    }
+};
+
+class Targets : public Additive<Targets> {
+  public:
+    using Additive::Additive;
+
+    void add(const double* y, double w, double* sums) const {
+        for (ptrdiff_t k = 0; k < growth_.n_outputs; ++k) sums[k] += w * y[k];
+    }
+    void init(ptrdiff_t start, ptrdiff_t end) override {
+        begin(start, end);
+        squares_ = 0;
+        for (ptrdiff_t p = start; p < end; ++p) {
+            const double* y = target(p);
+            const double w = weight(p);
+            for (ptrdiff_t k = 0; k < growth_.n_outputs; ++k) {
+                const double wy = w * y[k];
+                total_[k] += wy;
+                squares_ += wy * y[k];
+            }
+            node_weight_ += w;
+        }
+        reset();
+    }
+    void value(double* out) const override {
+        for (ptrdiff_t k = 0; k < growth_.n_outputs; ++k) out[k] = total_[k] / node_weight_;
+    }
+    double left_value() const override { return left_[0] / left_weight_; }
+    double right_value() const override { return right_[0] / right_weight_; }
+    double middle_value() const override {
+        return left_[0] / (2 * left_weight_) + right_[0] / (2 * right_weight_);
+    }
+
+  protected:
+    double squares_ = 0;
+};
+
+class SquaredError final : public Targets {
+  public:
+    using Targets::Targets;
+
+    double impurity() const override { return variance(squares_, total_.data(), node_weight_); }
+    double proxy() const override {
+        double left = 0, right = 0;
+        for (ptrdiff_t k = 0; k < size_; ++k) {
+            left += left_[k] * left_[k];
+            right += right_[k] * right_[k];
+        }
+        return left / left_weight_ + right / right_weight_;
+    }
+    void children_impurity(double* left, double* right) const override {
+        double squares = 0;
+        for (ptrdiff_t p = start_; p < position_; ++p) {
+            const double* y = target(p);
+            const double w = weight(p);
+            for (ptrdiff_t k = 0; k < growth_.n_outputs; ++k) squares += w * y[k] * y[k];
+        }
+        *left = variance(squares, left_.data(), left_weight_);
+        *right = variance(squares_ - squares, right_.data(), right_weight_);
+    }
+
+  private:
+    double variance(double squares, const double* sums, double w) const {
+        double result = squares / w;
+        for (ptrdiff_t k = 0; k < size_; ++k) {
+            const double mean = sums[k] / w;
+            result -= mean * mean;
+        }
+        return result / static_cast<double>(growth_.n_outputs);
+    }
+};
+
+class Poisson final : public Targets {
+  public:
+    using Targets::Targets;
+
+    double impurity() const override {
+        return deviance(start_, end_, total_.data(), node_weight_);
+    }
+    double proxy() const override {
+        double left = 0, right = 0;
+        for (ptrdiff_t k = 0; k < size_; ++k) {
+            if (left_[k] <= no_target || right_[k] <= no_target)
+                return -std::numeric_limits<double>::infinity();
+            left -= left_[k] * (std::log(left_[k] / left_weight_) / std::log(2.0));
+            right -= right_[k] * (std::log(right_[k] / right_weight_) / std::log(2.0));
+        }
+        return -left - right;
+    }
+    void children_impurity(double* left, double* right) const override {
+        *left = deviance(start_, position_, left_.data(), left_weight_);
+        *right = deviance(position_, end_, right_.data(), right_weight_);
+    }
+
+  private:
+    double deviance(ptrdiff_t begin, ptrdiff_t end, const double* sums, double w) const {
+        double loss = 0;
+        for (ptrdiff_t k = 0; k < size_; ++k) {
+            if (sums[k] <= no_target) return std::numeric_limits<double>::infinity();
+            const double mean = sums[k] / w;
+            for (ptrdiff_t p = begin; p < end; ++p) {
+                const double y = target(p)[k];
+                loss += weight(p) * (y == 0 ? 0.0 : y * std::log(y / mean));
+            }
+        }
+        return loss / (w * static_cast<double>(growth_.n_outputs));
+    }
+};
+
+}  // namespace
+
+std::unique_ptr<Criterion> make_criterion(const Growth& growth, const Weights& weights,
+                                          const std::int32_t* rows) {
+    switch (growth.criterion) {
+        case CriterionName::gini: return std::make_unique<Gini>(growth, weights, rows);
+        case CriterionName::entropy: return std::make_unique<Entropy>(growth, weights, rows);
+        case CriterionName::misclassification:
+            return std::make_unique<Misclassification>(growth, weights, rows);
+        case CriterionName::poisson: return std::make_unique<Poisson>(growth, weights, rows);
+        default: return std::make_unique<SquaredError>(growth, weights, rows);
+    }
+}
+
+}  // namespace fastml

@@ -1,0 +1,13 @@
+#pragma once
+#include "trees/tree.h"
+
+namespace fastml {
+
+// Grows n_trees trees, each from its seed and weights (either null, or `n_weights` arrays of n, 1
+// for all trees or n_trees), on at most n_threads threads. The trees are scikit-learn 1.9's.
+// Every row count n < 2^31.
+Status grow(const Growth& growth, const double* real_weights, const std::int32_t* counts,
+            std::ptrdiff_t n_weights, const std::uint32_t* seeds, std::ptrdiff_t n_trees,
+            Grown* out, int n_threads) noexcept;
+
+}  // namespace fastml

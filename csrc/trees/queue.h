@@ -1,0 +1,29 @@
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace fastml {
+
+// Splits waiting to be scored together. What `left` and `right` mean is the impurity's affair;
+// `place` is the caller's.
+struct Queue {
+    static constexpr std::ptrdiff_t room = 256;
+    double w[room], left[room], right[room], proxies[room];
+    std::int64_t place[room];
+    std::ptrdiff_t count = 0;
+
+    void push(double weight, double l, double r, std::int64_t at) {
+        w[count] = weight;
+        left[count] = l;
+        right[count] = r;
+        place[count++] = at;
+    }
+    bool is_full() const { return count == room; }
+    // Where the first of the splits with this proxy is.
+    std::int64_t place_of(double proxy) const {
+        return place[std::find(proxies, proxies + count, proxy) - proxies];
+    }
+};
+
+}  // namespace fastml

@@ -1,0 +1,25 @@
+#pragma once
+// What the search for splits takes from the instruction set, chosen once.
+#include <cstddef>
+#include <cstdint>
+
+namespace fastml {
+
+struct SearchKernels {
+    std::ptrdiff_t small_node;
+    void (*rank_sort)(const std::int32_t* keys, std::ptrdiff_t m, std::int32_t* sorted);
+    using Score = double (*)(const double* w, const double* left, const double* right,
+                             std::ptrdiff_t count, double total, double least, double* proxies);
+    Score squares, gini;
+    double (*binary)(const double* w, const double* left, std::ptrdiff_t count, double total,
+                     double total_left, double least, double* proxies);
+};
+
+const SearchKernels& search_kernels();
+
+// Sorts pairs (key << 32 | payload) of m >= 1 keys below 2^key_bits by key, stably. Uses `spare`
+// (m) and returns where the result is: `pairs` or `spare`.
+std::uint64_t* radix_sort(std::uint64_t* pairs, std::uint64_t* spare, std::ptrdiff_t m,
+                          int key_bits);
+
+}  // namespace fastml

@@ -1,0 +1,114 @@
+#pragma once
+#include <algorithm>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "trees/criterion.h"
+#include "trees/splitter.h"
+
+namespace fastml {
+
+// A splitter that keeps rows in scikit-learn's order and adds them up in that order.
+class Sequential : public Splitter {
+  public:
+    Sequential(const Growth& growth, const Weights& weights, std::uint32_t seed)
+        : growth_(growth), columns_(*growth.columns), random_(seed),
+          draw_(columns_.d, growth.max_features), rows_(columns_.n), spare_(columns_.n) {
+        if (!draw_) throw std::bad_alloc();
+        std::ptrdiff_t kept = 0;
+        for (std::ptrdiff_t i = 0; i < columns_.n; ++i)
+            if (weights[i] != 0) rows_[kept++] = static_cast<std::int32_t>(i);
+        rows_.resize(kept);
+        criterion_ = make_criterion(growth, weights, rows_.data());
+        criterion_->weigh(columns_.n);
+    }
+
+    std::ptrdiff_t n_rows() const override { return static_cast<std::ptrdiff_t>(rows_.size()); }
+    void begin(std::ptrdiff_t start, std::ptrdiff_t end) override {
+        start_ = start;
+        end_ = end;
+        criterion_->init(start, end);
+    }
+    double weight() const override { return criterion_->node_weight(); }
+    double impurity() const override { return criterion_->impurity(); }
+    void value(double* out) const override { criterion_->value(out); }
+    void clip(double* value, double lower, double upper) const override {
+        criterion_->clip(value, lower, upper);
+    }
+    double middle_value() const override { return criterion_->middle_value(); }
+
+    Split split(Inherited& inherited) override {
+        Split best{end_};
+        best_proxy_ = -std::numeric_limits<double>::infinity();
+        draw_.start(inherited.constants);
+        std::ptrdiff_t last = -1;
+        while (draw_.more()) {
+            const std::ptrdiff_t feature = draw_.next(random_);
+            if (feature < 0) continue;
+            last = feature;
+            if (try_feature(feature, inherited, best))
+                draw_.used();
+            else
+                draw_.constant();
+        }
+        if (best.position < end_) {
+            if (must_partition(best, last)) partition(best);
+            criterion_->reset();
+            criterion_->update(best.position);
+            criterion_->children_impurity(&best.left_impurity, &best.right_impurity);
+            best.improvement = criterion_->improvement(inherited.impurity, best.left_impurity,
+                                                       best.right_impurity);
+        }
+        inherited.constants = draw_.finish();
+        return best;
+    }
+
+  protected:
+    // Improves on `best`; false if the feature is constant in the node. draw_.used() must come
+    // before further random numbers only in the order of draws, which it does not change.
+    virtual bool try_feature(std::ptrdiff_t feature, const Inherited& inherited, Split& best) = 0;
+    virtual bool must_partition(const Split& best, std::ptrdiff_t last_feature) const = 0;
+    virtual void partition(const Split& split) = 0;
+
+    // Whether rows [start, position) to the left are a better split; the criterion is at position.
+    bool improves(std::ptrdiff_t feature, const Inherited& inherited) {
+        const int direction = growth_.monotonic ? growth_.monotonic[feature] : 0;
+        if (direction && !criterion_->is_monotonic(direction, inherited.lower, inherited.upper))
+            return false;
+        if (criterion_->left_weight() < growth_.min_weight_leaf ||
+            criterion_->right_weight() < growth_.min_weight_leaf)
+            return false;
+        const double proxy = criterion_->proxy();
+        if (!(proxy > best_proxy_)) return false;
+        best_proxy_ = proxy;
+        return true;
+    }
+    bool leaves_too_few(std::ptrdiff_t position) const {
+        return position - start_ < growth_.min_samples_leaf ||
+               end_ - position < growth_.min_samples_leaf;
+    }
+    // The two-ended partition: what goes right changes places with the last row not looked at.
+    template <class GoesLeft> std::ptrdiff_t divide(GoesLeft goes_left) {
+        std::ptrdiff_t p = start_, end = end_;
+        while (p < end) {
+            if (goes_left(p))
+                ++p;
+            else
+                exchange(p, --end);
+        }
+        return end;
+    }
+    virtual void exchange(std::ptrdiff_t a, std::ptrdiff_t b) { std::swap(rows_[a], rows_[b]); }
+
+    const Growth& growth_;
+    const Columns& columns_;
+    Xorshift random_;
+    FeatureDraw draw_;
+    std::vector<std::int32_t> rows_, spare_;
+    std::unique_ptr<Criterion> criterion_;
+    std::ptrdiff_t start_ = 0, end_ = 0;
+    double best_proxy_ = 0;
+};
+
+}  // namespace fastml

@@ -1,0 +1,55 @@
+#pragma once
+// The search for a node's best split.
+#include <limits>
+#include <memory>
+
+#include "trees/draw.h"
+#include "trees/tree.h"
+
+namespace fastml {
+
+struct Split {
+    std::ptrdiff_t position;  // of the first row of the right child; the node's end if there is none
+    std::ptrdiff_t feature = 0;
+    double threshold = 0;
+    double improvement = -std::numeric_limits<double>::infinity();
+    double left_impurity = std::numeric_limits<double>::infinity();
+    double right_impurity = std::numeric_limits<double>::infinity();
+    bool missing_go_left = false;
+};
+
+// What a node knows from its parent, and its children from it.
+struct Inherited {
+    double impurity = std::numeric_limits<double>::infinity();
+    std::ptrdiff_t constants = 0;  // features that do not vary in it
+    double lower = -std::numeric_limits<double>::infinity();  // of its value
+    double upper = std::numeric_limits<double>::infinity();
+};
+
+// Holds a tree's rows; each node is a range of them.
+class Splitter {
+  public:
+    virtual ~Splitter() = default;
+    virtual std::ptrdiff_t n_rows() const = 0;  // of positive weight
+    // Adds up the node. The rest is about the node that was begun last.
+    virtual void begin(std::ptrdiff_t start, std::ptrdiff_t end) = 0;
+    virtual double weight() const = 0;
+    virtual double impurity() const = 0;
+    // Finds the split and moves the rows, left child's first. Sets the constants.
+    virtual Split split(Inherited& inherited) = 0;
+    virtual void value(double* out) const = 0;
+    virtual void clip(double* value, double lower, double upper) const = 0;
+    virtual double middle_value() const = 0;  // of the split's children
+};
+
+// Each throws std::bad_alloc; the arguments stay the caller's.
+// For Gini with whole weights; null if that is not the case.
+std::unique_ptr<Splitter> counted_splitter(const Growth& growth, const Weights& weights,
+                                           std::uint32_t seed);
+// The others take everything, and keep to scikit-learn's order of rows and of additions.
+std::unique_ptr<Splitter> best_splitter(const Growth& growth, const Weights& weights,
+                                        std::uint32_t seed);
+std::unique_ptr<Splitter> random_splitter(const Growth& growth, const Weights& weights,
+                                          std::uint32_t seed);
+
+}  // namespace fastml
