@@ -12,7 +12,7 @@ namespace {
 class BestSplitter final : public Sequential {
   public:
     explicit BestSplitter(const Growth& growth)
-        : Sequential(growth), codes_(columns_.n), scratch_(columns_.n), kernels_(search_kernels()),
+        : Sequential(growth), left_(columns_.n), codes_(columns_.n), scratch_(columns_.n), kernels_(search_kernels()),
           score_(growth.n_outputs > 1 || growth.monotonic           ? nullptr
                  : growth.criterion == CriterionName::gini          ? kernels_.gini
                  : growth.criterion == CriterionName::squared_error ? kernels_.squares
@@ -242,13 +242,15 @@ class BestSplitter final : public Sequential {
     bool must_partition(const Split&, ptrdiff_t) const override { return true; }
     void partition(const Split& split) override {
         const Column& column = columns_.ranked[split.feature];
-        divide([&](ptrdiff_t p) {
+        for (ptrdiff_t p = start_; p < end_; ++p) {
             const std::uint32_t c = code(column, p);
-            return column.missing && column.is_missing(c) ? split.missing_go_left
-                                                          : column.value(c) <= split.threshold;
-        });
+            left_[p] = column.missing && column.is_missing(c) ? split.missing_go_left
+                                                              : column.value(c) <= split.threshold;
+        }
+        replay_partition(&rows_[start_], &left_[start_], end_ - start_, scratch_);
     }
 
+    std::vector<std::uint8_t> left_;
     std::vector<std::uint32_t> codes_;
     ReplayScratch scratch_;
     const SearchKernels& kernels_;

@@ -14,7 +14,8 @@ template <class Tally> class BestExact final : public Exact<Tally> {
   public:
     explicit BestExact(const Growth& growth)
         : Exact<Tally>(growth), missing_sums_(tally_.none()),
-          codes_(columns_.n), known_tags_(any_missing() ? columns_.n : 0) {}
+          codes_(columns_.n), known_tags_(any_missing() ? columns_.n : 0),
+          sides_(columns_.n) {}
 
     Split split(Inherited& inherited) override {
         best_ = {};
@@ -96,6 +97,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
 
     bool try_feature(ptrdiff_t feature) {
         const Column& column = columns_.ranked[feature];
+        if (column.n_values == 2 && !column.missing) return try_binary(column, feature);
         gather(column);
         Known known{&column, this->tags(), feature, size(), 0, false};
         if (column.missing) known = set_missing_aside(column, feature);
@@ -112,6 +114,24 @@ template <class Tally> class BestExact final : public Exact<Tally> {
             count(known, low >> 1, n_codes);
         else
             sort(known, low & ~1u, high);
+        return true;
+    }
+
+    // There is one split to score.
+    bool try_binary(const Column& column, ptrdiff_t feature) {
+        const auto* codes = static_cast<const std::uint8_t*>(column.codes);
+        const std::int32_t* rows = this->rows();
+        ptrdiff_t n_left = 0;
+        for (ptrdiff_t i = 0; i < size(); ++i) n_left += sides_[i] = codes[rows[i]] == 0;
+        const ptrdiff_t n_right = size() - n_left;
+        if (n_left == 0 || n_right == 0 || !column.apart(0, 3)) return false;
+        if (n_left < growth_.min_samples_leaf || n_right < growth_.min_samples_leaf) return true;
+        tally_.sum_left(sides_.data(), this->tags(), size(), this->left_);
+        tally_.subtract(total_, this->left_, this->right_);
+        if (tally_.weight(this->left_) < this->least_ || tally_.weight(this->right_) < this->least_)
+            return true;
+        const double proxy = tally_.proxy(this->left_, this->right_);
+        if (proxy > best_.proxy) best_ = {proxy, feature, 0, 2, false, false};
         return true;
     }
 
@@ -236,6 +256,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
 
     typename Tally::Sums missing_sums_;
     std::vector<std::uint32_t> codes_, known_tags_;
+    std::vector<std::uint8_t> sides_;
     Best best_;
 };
 

@@ -18,8 +18,6 @@ struct SearchKernels {
     std::ptrdiff_t (*value_range)(const float* values, std::ptrdiff_t m, float* least,
                                   float* largest);
     void (*pair_sums)(const std::uint32_t* tags, std::ptrdiff_t m, std::uint32_t* sums);
-    void (*pair_sums_of)(const std::uint32_t* codes, const std::uint32_t* tags, std::ptrdiff_t m,
-                         std::uint32_t code, std::uint32_t* sums);
     std::ptrdiff_t (*side)(const float* values, std::ptrdiff_t m, float threshold,
                            std::uint8_t missing, std::uint8_t* left);
     void (*pair_sums_left)(const std::uint8_t* left, const std::uint32_t* tags, std::ptrdiff_t m,

@@ -143,20 +143,6 @@ inline void pair_sums_block(const std::uint32_t* tags, ptrdiff_t m, std::uint32_
     sums[1] = second;
 }
 
-// The same, of those whose code (m) is `code`.
-inline void pair_sums_of_block(const std::uint32_t* codes, const std::uint32_t* tags, ptrdiff_t m,
-                               std::uint32_t code, std::uint32_t* sums) {
-    std::uint32_t w = 0, second = 0;
-#pragma omp simd reduction(+ : w, second)
-    for (ptrdiff_t i = 0; i < m; ++i) {
-        const std::uint32_t weight = codes[i] == code ? tags[i] >> 1 : 0;
-        w += weight;
-        second += weight & (0 - (tags[i] & 1));
-    }
-    sums[0] = w;
-    sums[1] = second;
-}
-
 // left (m) = 1 where the value is at most the threshold, `missing` where it is NaN; returns their
 // sum.
 inline ptrdiff_t side_block(const float* values, ptrdiff_t m, float threshold, std::uint8_t missing,

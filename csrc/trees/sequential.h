@@ -91,19 +91,6 @@ class Sequential : public Splitter {
         return position - start_ < growth_.min_samples_leaf ||
                end_ - position < growth_.min_samples_leaf;
     }
-    // The two-ended partition: what goes right changes places with the last row not looked at.
-    template <class GoesLeft> std::ptrdiff_t divide(GoesLeft goes_left) {
-        std::ptrdiff_t p = start_, end = end_;
-        while (p < end) {
-            if (goes_left(p))
-                ++p;
-            else
-                exchange(p, --end);
-        }
-        return end;
-    }
-    virtual void exchange(std::ptrdiff_t a, std::ptrdiff_t b) { std::swap(rows_[a], rows_[b]); }
-
     const Growth& growth_;
     const Columns& columns_;
     Xorshift random_;

@@ -104,21 +104,6 @@ class TwoClasses : public ClassTally {
     }
     void count(const std::uint32_t* codes, const std::uint32_t* tags, std::ptrdiff_t m,
                std::uint32_t first, std::ptrdiff_t n_codes, Counter* counts) const {
-        if (n_codes <= 4) {  // one counter would wait for itself
-            std::uint32_t sums[2];
-            for (std::ptrdiff_t r = 0; r < n_codes; ++r) {
-                // Of the two codes of a rank no more than one is in use.
-                std::uint64_t both = 0;
-                for (std::uint32_t near = 0; near < 2; ++near) {
-                    kernels_.pair_sums_of(codes, tags, m,
-                                          2 * (first + static_cast<std::uint32_t>(r)) + near, sums);
-                    both += sums[0] | static_cast<std::uint64_t>(sums[1]) << 32;
-                    if (both) break;
-                }
-                counts[r] = both;
-            }
-            return;
-        }
         std::fill_n(counts, n_codes, 0);
         for (std::ptrdiff_t i = 0; i < m; ++i) {
             const std::uint64_t w = tags[i] >> 1;
