@@ -58,8 +58,7 @@ class RandomSplitter final : public Sequential {
         const bool hopeless = leaves_too_few(split.position) || (screens_ && is_worse());
         replay_partition(&rows_[start_], left_.data(), m, scratch_);
         if (hopeless) return true;
-        criterion_->reset();
-        criterion_->update(split.position);
+        criterion_->settle(split.position);
         if (improves(feature, inherited)) {
             if (n_missing == 0)
                 split.missing_go_left = split.position - start_ > end_ - split.position;
