@@ -60,8 +60,7 @@ class RandomSplitter final : public Sequential {
     }
 
     bool improves(ptrdiff_t position, ptrdiff_t feature, const Inherited& inherited) {
-        criterion_->reset();
-        criterion_->update(position);
+        criterion_->settle(position);
         return Sequential::improves(feature, inherited);
     }
     // The same, as the criterion of squared error would add up.
