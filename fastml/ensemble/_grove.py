@@ -9,7 +9,7 @@ from sklearn.base import is_classifier
 from sklearn.ensemble._forest import BaseForest
 
 from fastml._runtime.callbacks import Task, fit_context, fit_task
-from fastml._runtime.dispatch import Unsupported, accelerated
+from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
 from fastml._runtime.threads import n_threads
 from fastml.tree._classes import OURS, TREES

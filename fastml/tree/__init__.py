@@ -7,12 +7,14 @@ from fastml.tree._classes import (
     ExtraTreeClassifier,
     ExtraTreeRegressor,
 )
+from fastml.tree._pruning import reduced_error_prune
 
 __all__ = [
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
     "ExtraTreeClassifier",
     "ExtraTreeRegressor",
+    "reduced_error_prune",
 ]
 
 fall_through(__name__)

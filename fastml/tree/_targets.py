@@ -131,7 +131,7 @@ def constraints_of(tree: Any, d: int, targets: Targets) -> np.ndarray | None:
 
 def whole(weights: np.ndarray) -> np.ndarray:
     """The weights as counts (int32) if they are, else as float64."""
-    if weights.dtype == np.int32 or weights.dtype.kind == "f" and not _are_counts(weights):
+    if weights.dtype == np.int32 or (weights.dtype.kind == "f" and not _are_counts(weights)):
         return weights
     return weights.astype(np.int32)
 
