@@ -367,11 +367,11 @@ cdef class Forest:
         check(status)
         return out
 
-    def decision_path(self, X, int n_threads):
+    def decision_path(self, X, int n_threads, bint wide=False):
         """`indices` and `indptr` of the CSR matrix of the nodes that rows pass through.
 
         A column is a node; those of a tree follow those of the tree before. Both are int32 if
-        that is enough, else int64.
+        that is enough and not `wide`, else int64.
         """
         cdef list keep = []
         cdef Rows rows = self._rows(X, keep)
@@ -383,7 +383,7 @@ cdef class Forest:
                 status = c_count_passed(self.forest, rows, &starts[1], n_threads)
             check(status)
         np.cumsum(indptr, out=indptr)
-        small = max(starts[rows.n], self.node_counts.sum()) < 2**31
+        small = not wide and max(starts[rows.n], self.node_counts.sum()) < 2**31
         indices = np.empty(starts[rows.n], dtype=np.int32 if small else np.int64)
         if small:
             self._list[int32_t](rows, starts, indices, n_threads)

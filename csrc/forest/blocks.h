@@ -84,16 +84,22 @@ Status for_blocks(const PackedForest& forest, const Rows<float>& X, const Cut& c
 // Calls body.run<missing, Node>().
 template <class Node, class Body> void with_missing(Missing missing, const Body& body) {
     switch (missing) {
-    case Missing::absent: return body.template run<Missing::absent, Node>();
-    case Missing::learned: return body.template run<Missing::learned, Node>();
-    case Missing::right: return body.template run<Missing::right, Node>();
+        case Missing::absent:
+            return body.template run<Missing::absent, Node>();
+        case Missing::learned:
+            return body.template run<Missing::learned, Node>();
+        case Missing::right:
+            return body.template run<Missing::right, Node>();
     }
 }
 template <class Body> void with_nodes(Layout layout, Missing missing, const Body& body) {
     switch (layout) {
-    case Layout::narrow: return with_missing<NarrowNode>(missing, body);
-    case Layout::middle: return with_missing<MiddleNode>(missing, body);
-    case Layout::wide: return with_missing<WideNode>(missing, body);
+        case Layout::narrow:
+            return with_missing<NarrowNode>(missing, body);
+        case Layout::middle:
+            return with_missing<MiddleNode>(missing, body);
+        case Layout::wide:
+            return with_missing<WideNode>(missing, body);
     }
 }
 

@@ -19,10 +19,11 @@ struct GivenTree {
     const std::ptrdiff_t *left, *right, *feature, *samples;
     const double* threshold;
     const unsigned char* missing_left;
-    const std::ptrdiff_t* columns;  // feature f of the tree is column columns[f] of X; or null for f
-    std::ptrdiff_t n_features;      // of the tree
-    const double* values;           // (n, width)
-    std::ptrdiff_t n;               // nodes, in [1, 2^31 - 2]
+    const std::ptrdiff_t*
+        columns;                // feature f of the tree is column columns[f] of X; or null for f
+    std::ptrdiff_t n_features;  // of the tree
+    const double* values;       // (n, width)
+    std::ptrdiff_t n;           // nodes, in [1, 2^31 - 2]
 };
 
 enum class Fault : int { none, one_child, child, twice, feature, threshold };

@@ -28,8 +28,8 @@ float largest_float_up_to(double threshold) {
 class ValueRows {
   public:
     ValueRows(const GivenTree& tree, ptrdiff_t width, std::int32_t* origin)
-        : values_(tree.values), width_(width), origin_(origin), mask_(table_size(tree.n, width) - 1),
-          table_(mask_ + 1) {
+        : values_(tree.values), width_(width), origin_(origin),
+          mask_(table_size(tree.n, width) - 1), table_(mask_ + 1) {
         if (table_) std::fill_n(table_.get(), mask_ + 1, -1);
     }
     explicit operator bool() const { return static_cast<bool>(table_); }
@@ -210,8 +210,8 @@ Status pack(const GivenTree* trees, PackedTree* packed, ptrdiff_t count, ptrdiff
     ptrdiff_t nodes = 0;
     for (ptrdiff_t t = 0; t < count; ++t) nodes += trees[t].n;
     std::atomic<bool> failed{false};
-    const Status status = parallel(
-        count, threads_for(50.0 * nodes, n_threads), [&](ptrdiff_t t, int) {
+    const Status status =
+        parallel(count, threads_for(50.0 * nodes, n_threads), [&](ptrdiff_t t, int) {
             if (one(trees[t], width, packed[t]) != Status::ok) failed = true;
         });
     return failed ? Status::no_memory : status;

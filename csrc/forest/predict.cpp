@@ -103,9 +103,7 @@ class Sum : public Sink {
     }
 
   protected:
-    virtual double* sums(const Block& block) noexcept {
-        return out_ + block.begin * forest_.width;
-    }
+    virtual double* sums(const Block& block) noexcept { return out_ + block.begin * forest_.width; }
     const PackedForest& forest_;
 
   private:
@@ -162,8 +160,7 @@ class Leaves final : public Sink {
 
     void take(const Block& block, ptrdiff_t t, ptrdiff_t i, ptrdiff_t count,
               const std::uint32_t* where) noexcept override {
-        for (ptrdiff_t k = 0; k < count; ++k)
-            out_[(block.begin + i + k) * n_trees_ + t] = where[k];
+        for (ptrdiff_t k = 0; k < count; ++k) out_[(block.begin + i + k) * n_trees_ + t] = where[k];
     }
 
   private:

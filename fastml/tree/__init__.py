@@ -1,0 +1,7 @@
+"""Decision trees."""
+
+from fastml._runtime.modules import fall_through
+
+__all__: list[str] = []
+
+fall_through(__name__)
