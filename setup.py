@@ -10,6 +10,7 @@ from setuptools import Extension, setup
 # Compiled module -> its folder in csrc. The binding is csrc/<folder>/_<module>.pyx.
 FAMILIES = {
     "runtime": "common",
+    "forest": "forest",
     "rows": "rows",
     "gemm": "gemm",
     "jit": "jit",
