@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn import ensemble as stock
 from sklearn.ensemble._bagging import BaseBagging
+from sklearn.ensemble._iforest import _average_path_length
+from sklearn.utils import check_array
+from sklearn.utils.metadata_routing import _routing_enabled
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastml._runtime.dispatch import Unsupported, accelerated, concede
 from fastml._runtime.docs import documented_by
@@ -20,6 +25,7 @@ from fastml.tree._classes import (
 )
 from fastml.tree._grown import refusal_of
 from fastml.tree._nursery import raising
+from fastml.tree._packed import packed_bagging, packed_isolation
 
 StockBaggingClassifier = stock.BaggingClassifier
 StockBaggingRegressor = stock.BaggingRegressor
@@ -54,6 +60,43 @@ class Orchard(Seedbed, BaseBagging):
         if nursery is not None:
             nursery.grow()
 
+    def _means(self, X: Any) -> np.ndarray:
+        """What the trees predict in the mean, (n, n_outputs, n_classes)."""
+        check_is_fitted(self)
+        X = validate_data(
+            self,
+            X,
+            accept_sparse=["csr", "csc"],
+            dtype=None,
+            ensure_all_finite=False,
+            reset=False,
+        )
+        tree = self.estimators_[0]
+        X = check_array(
+            X,
+            dtype=np.float32,
+            accept_sparse="csr",
+            ensure_all_finite="allow-nan" if tree._support_missing_values(X) else True,
+            estimator=tree,
+            input_name="X",
+        )
+        return packed_bagging(self).predict(X, n_threads(self.n_jobs), average=True)
+
+
+def _not_native(self: Any, X: Any, **params: Any) -> Unsupported | None:
+    """Why predictions are scikit-learn's; of bagging that is not fitted, too."""
+    trees = getattr(self, "estimators_", [None])
+    strange = [tree for tree in trees if type(tree) not in TREES]
+    if strange:
+        what = type(strange[0]).__name__
+        return Unsupported("estimator", f"{what} is no tree of fastml's", "use one of fastml.tree")
+    if params or _routing_enabled() or len(trees) != self.n_estimators:
+        return Unsupported("params", "parameters go to each tree", "predict without")
+    classes = getattr(self, "n_classes_", None)
+    if classes is not None and any(tree.n_classes_ != classes for tree in trees):
+        return Unsupported("estimator", "trees know different classes", "fit on all of them")
+    return None
+
 
 @documented_by(StockBaggingClassifier)
 class BaggingClassifier(Versioned, StockBaggingClassifier, Orchard):
@@ -74,6 +117,12 @@ class BaggingClassifier(Versioned, StockBaggingClassifier, Orchard):
     def fit(self, X, y, sample_weight=None, **fit_params):
         """Build a bagging ensemble of estimators from the training set (`X`, `y`)."""
         return super().fit(X, y, sample_weight, **fit_params)
+
+    @documented_by(StockBaggingClassifier.predict_proba)
+    @accelerated(unless=_not_native)
+    def predict_proba(self, X, **params):
+        """Predict the mean of the probabilities that the estimators give."""
+        return self._means(X)[:, 0]
 
     def _get_estimator(self):
         return DecisionTreeClassifier() if self.estimator is None else self.estimator
@@ -103,6 +152,13 @@ class BaggingRegressor(Versioned, StockBaggingRegressor, Orchard):
         """Build a bagging ensemble of estimators from the training set (`X`, `y`)."""
         return super().fit(X, y, sample_weight, **fit_params)
 
+    @documented_by(StockBaggingRegressor.predict)
+    @accelerated(unless=_not_native)
+    def predict(self, X, **params):
+        """Predict the mean of what the estimators predict."""
+        means = self._means(X)
+        return means[:, 0, 0] if means.shape[1] == 1 else means[:, :, 0]
+
     def _get_estimator(self):
         return DecisionTreeRegressor() if self.estimator is None else self.estimator
 
@@ -127,6 +183,23 @@ class IsolationForest(Versioned, StockIsolationForest, Orchard):
     def fit(self, X, y=None, sample_weight=None):
         """Grow the trees on samples of the rows of `X`."""
         return super().fit(X, y, sample_weight)
+
+    @documented_by(StockIsolationForest.predict)
+    @accelerated
+    def predict(self, X):
+        """Tell inliers (1) of the rows of `X` from outliers (-1)."""
+        return super().predict(X)
+
+    @documented_by(StockIsolationForest.score_samples)
+    @accelerated
+    def score_samples(self, X):
+        """Score the rows of `X`: the lower, the more abnormal."""
+        return super().score_samples(X)
+
+    def _compute_score_samples(self, X, subsample_features):
+        depths = packed_isolation(self).predict(X, n_threads(self.n_jobs))[:, 0, 0]
+        most = len(self.estimators_) * _average_path_length([self._max_samples])
+        return 2 ** -np.divide(depths, most, out=np.ones_like(depths), where=most != 0)
 
     def _get_estimator(self):
         return ExtraTreeRegressor(max_features=1, splitter="random", random_state=self.random_state)

@@ -8,7 +8,7 @@ from fastml._runtime.callbacks import CallbackSupportMixin
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
 from fastml._runtime.versioned import Versioned
-from fastml.ensemble._grove import Grove
+from fastml.ensemble._grove import Grove, Means, Votes
 from fastml.tree._classes import with_misclassification
 
 StockRandomForestClassifier = stock.RandomForestClassifier
@@ -19,7 +19,9 @@ StockRandomTreesEmbedding = stock.RandomTreesEmbedding
 
 
 @documented_by(StockRandomForestClassifier)
-class RandomForestClassifier(Versioned, CallbackSupportMixin, StockRandomForestClassifier, Grove):
+class RandomForestClassifier(
+    Versioned, CallbackSupportMixin, Votes, StockRandomForestClassifier, Grove
+):
     """A random forest classifier, compiled.
 
     The same trees as scikit-learn's for the same `random_state`. Predictions are added in the
@@ -40,7 +42,9 @@ class RandomForestClassifier(Versioned, CallbackSupportMixin, StockRandomForestC
 
 
 @documented_by(StockRandomForestRegressor)
-class RandomForestRegressor(Versioned, CallbackSupportMixin, StockRandomForestRegressor, Grove):
+class RandomForestRegressor(
+    Versioned, CallbackSupportMixin, Means, StockRandomForestRegressor, Grove
+):
     """A random forest regressor, compiled.
 
     The same trees as scikit-learn's for the same `random_state`. Predictions are added in the
@@ -57,7 +61,9 @@ class RandomForestRegressor(Versioned, CallbackSupportMixin, StockRandomForestRe
 
 
 @documented_by(StockExtraTreesClassifier)
-class ExtraTreesClassifier(Versioned, CallbackSupportMixin, StockExtraTreesClassifier, Grove):
+class ExtraTreesClassifier(
+    Versioned, CallbackSupportMixin, Votes, StockExtraTreesClassifier, Grove
+):
     """An extra-trees classifier, compiled. The same trees as scikit-learn's.
 
     Examples
@@ -75,7 +81,7 @@ class ExtraTreesClassifier(Versioned, CallbackSupportMixin, StockExtraTreesClass
 
 
 @documented_by(StockExtraTreesRegressor)
-class ExtraTreesRegressor(Versioned, CallbackSupportMixin, StockExtraTreesRegressor, Grove):
+class ExtraTreesRegressor(Versioned, CallbackSupportMixin, Means, StockExtraTreesRegressor, Grove):
     """An extra-trees regressor, compiled. The same trees as scikit-learn's.
 
     Examples

@@ -1,20 +1,24 @@
-"""What our forests share: how they are fitted."""
+"""What our forests share: how they are fitted, and how they predict."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 from sklearn.base import is_classifier
-from sklearn.ensemble._forest import BaseForest
+from sklearn.ensemble._forest import BaseForest, ForestClassifier, ForestRegressor
+from sklearn.utils.validation import check_is_fitted
 
+from fastml._native.forest import Forest
 from fastml._runtime.callbacks import Task, fit_context, fit_task
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
 from fastml._runtime.threads import n_threads
 from fastml.tree._classes import OURS, TREES
-from fastml.tree._grown import refusal_of
+from fastml.tree._grown import labels_of, refusal_of, shares_of
 from fastml.tree._nursery import raising
+from fastml.tree._packed import decision_path, packed_forest
 
 
 def own_tree(tree: Any) -> Any:
@@ -67,6 +71,64 @@ class Grove(Seedbed, BaseForest):
             nursery.grow()
             self.estimators_ = [tree for tree in self.estimators_ if hasattr(tree, "tree_")]
         return super()._compute_oob_predictions(X, y)
+
+    @documented_by(BaseForest.apply)
+    @accelerated
+    def apply(self, X):
+        """Return the leaf of each tree that a row of `X` ends up in."""
+        X = self._validate_X_predict(X)
+        return packed_forest(self).apply(X, n_threads(self.n_jobs))
+
+    @documented_by(BaseForest.decision_path)
+    @accelerated
+    def decision_path(self, X):
+        """Return which nodes of the trees the rows of `X` pass through."""
+        X = self._validate_X_predict(X)
+        forest, trees = packed_forest(self), [tree.tree_ for tree in self.estimators_]
+        ends = np.concatenate([[0], forest.node_counts]).cumsum()
+        return decision_path(forest, trees, X, alone=False), ends
+
+
+class OutOfBag:
+    """Predictions of single trees for the rows that they did not see; nothing is kept of them."""
+
+    def _get_oob_predictions(self, tree, X):
+        values = Forest([tree.tree_], n_threads(self.n_jobs)).predict(X, n_threads(self.n_jobs))
+        return values.transpose(0, 2, 1)
+
+
+class Votes(OutOfBag):
+    """How forests of classifiers predict; it goes before scikit-learn's class."""
+
+    @documented_by(ForestClassifier.predict)
+    @accelerated
+    def predict(self, X):
+        """Predict the class with the highest mean probability over the trees."""
+        check_is_fitted(self)
+        X = self._validate_X_predict(X)
+        return labels_of(self, packed_forest(self).classes(X, n_threads(self.n_jobs)))
+
+    @documented_by(ForestClassifier.predict_proba)
+    @accelerated
+    def predict_proba(self, X):
+        """Predict the mean of the probabilities that the trees give."""
+        check_is_fitted(self)
+        X = self._validate_X_predict(X)
+        means = packed_forest(self).predict(X, n_threads(self.n_jobs), average=True)
+        return shares_of(self, means)
+
+
+class Means(OutOfBag):
+    """How forests of regressors predict; it goes before scikit-learn's class."""
+
+    @documented_by(ForestRegressor.predict)
+    @accelerated
+    def predict(self, X):
+        """Predict the mean of what the trees predict."""
+        check_is_fitted(self)
+        X = self._validate_X_predict(X)
+        means = packed_forest(self).predict(X, n_threads(self.n_jobs), average=True)
+        return means[:, 0, 0] if self.n_outputs_ == 1 else means[:, :, 0]
 
 
 class _Report:

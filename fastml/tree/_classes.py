@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from sklearn import tree as stock
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from fastml._runtime.callbacks import fit_context
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
 from fastml._runtime.versioned import Versioned
-from fastml.tree._grown import GrownTree
+from fastml.tree._grown import GrownTree, shares_of
 
 StockDecisionTreeClassifier = stock.DecisionTreeClassifier
 StockDecisionTreeRegressor = stock.DecisionTreeRegressor
@@ -57,6 +58,14 @@ class DecisionTreeClassifier(Versioned, GrownTree, StockDecisionTreeClassifier):
     def fit(self, X, y, sample_weight=None, check_input=True):
         """Build a decision tree classifier from the training set (`X`, `y`)."""
         return self._fit(X, y, sample_weight=sample_weight, check_input=check_input)
+
+    @documented_by(StockDecisionTreeClassifier.predict_proba)
+    @accelerated
+    def predict_proba(self, X, check_input=True):
+        """Predict the shares of the classes: those in the leaf that a row of `X` reaches."""
+        check_is_fitted(self)
+        X = self._validate_X_predict(X, check_input)
+        return shares_of(self, self._values(X))
 
 
 @documented_by(StockDecisionTreeRegressor)

@@ -1,4 +1,4 @@
-"""What all our trees share: how they are fitted."""
+"""What all our trees share: how they are fitted, and how they predict."""
 
 from __future__ import annotations
 
@@ -6,22 +6,28 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.tree import BaseDecisionTree
 from sklearn.tree._criterion import Criterion
 from sklearn.tree._splitter import Splitter
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from fastml._native import trees as native
-from fastml._runtime.dispatch import Unsupported, concede
+from fastml._native.forest import Forest
+from fastml._runtime.dispatch import Unsupported, accelerated, concede
+from fastml._runtime.docs import documented_by
 from fastml._runtime.threads import n_threads
 from fastml.tree._nursery import Nursery
+from fastml.tree._packed import decision_path, is_packed, packed_tree
 from fastml.tree._targets import constraints_of, limits_of, max_features_of
 
+# Packing a tree takes as long as walking so many rows for each hundred nodes.
+_ROWS_PER_HUNDRED_NODES = 10
 _RAND_R_MAX = 2**31 - 1  # the bound of the one number that a splitter draws
 
 
 class GrownTree:
-    """`_fit` of all our trees, alone or in an ensemble's nursery."""
+    """What all our trees do, alone or in an ensemble's nursery."""
 
     _is_classifier: bool
 
@@ -107,6 +113,77 @@ class GrownTree:
         seed = check_random_state(self.random_state).randint(0, _RAND_R_MAX)
         nursery.plant(self, seed, weights, limits, (columns, targets, self.criterion, constraints))
         return None
+
+    def _validate_X_predict(self, X, check_input):
+        nursery = vars(self).get("_fastml_nursery")
+        if check_input and nursery is not None:
+            return nursery.queries(X, lambda: super(GrownTree, self)._validate_X_predict(X, True))
+        return super()._validate_X_predict(X, check_input)
+
+    def _packed(self, X: Any) -> Forest | None:
+        """The packed tree, if that is the quicker way to send X through it."""
+        if not issparse(X) and not isinstance(X, np.ndarray):
+            return None  # which is an error
+        if "_fastml_nursery" in vars(self):
+            return Forest([self.tree_], n_threads())  # needed once
+        few = X.shape[0] * 100 < _ROWS_PER_HUNDRED_NODES * self.tree_.node_count
+        return None if few and not is_packed(self) else packed_tree(self)
+
+    def _values(self, X: Any) -> np.ndarray:
+        """What the leaves hold that rows reach, shape (n, n_outputs, max_n_classes)."""
+        forest = self._packed(X)
+        if forest is None:
+            return self.tree_.predict(X).reshape(X.shape[0], *self.tree_.value.shape[1:])
+        return forest.predict(X, n_threads())
+
+    @documented_by(BaseDecisionTree.predict)
+    @accelerated
+    def predict(self, X, check_input=True):
+        """Predict the class or the value of each row of `X`."""
+        check_is_fitted(self)
+        X = self._validate_X_predict(X, check_input)
+        if not self._is_classifier:
+            values = self._values(X)
+            return values[:, 0, 0] if self.n_outputs_ == 1 else values[:, :, 0]
+        forest = self._packed(X)
+        codes = self._values(X).argmax(axis=2) if forest is None else forest.classes(X, n_threads())
+        return labels_of(self, codes)
+
+    @documented_by(BaseDecisionTree.apply)
+    @accelerated
+    def apply(self, X, check_input=True):
+        """Return the leaf that each row of `X` ends up in."""
+        check_is_fitted(self)
+        X = self._validate_X_predict(X, check_input)
+        forest = self._packed(X)
+        return self.tree_.apply(X) if forest is None else forest.apply(X, n_threads())[:, 0]
+
+    @documented_by(BaseDecisionTree.decision_path)
+    @accelerated
+    def decision_path(self, X, check_input=True):
+        """Return which nodes of the tree the rows of `X` pass through."""
+        X = self._validate_X_predict(X, check_input)
+        forest = self._packed(X)
+        if forest is None:
+            return self.tree_.decision_path(X)
+        return decision_path(forest, [self.tree_], X, alone=True)
+
+
+def labels_of(model: Any, codes: np.ndarray) -> np.ndarray:
+    """The labels of class codes (n, n_outputs), shaped as scikit-learn's predictions."""
+    if model.n_outputs_ == 1:
+        return model.classes_.take(codes[:, 0], axis=0)
+    labels = np.empty(codes.shape, dtype=model.classes_[0].dtype)
+    for k, classes in enumerate(model.classes_):
+        labels[:, k] = classes.take(codes[:, k], axis=0)
+    return labels
+
+
+def shares_of(model: Any, values: np.ndarray) -> Any:
+    """The shares of classes (n, n_outputs, max_n_classes), as `predict_proba` has them."""
+    if model.n_outputs_ == 1:
+        return values[:, 0, : model.n_classes_]
+    return [np.ascontiguousarray(values[:, k, :m]) for k, m in enumerate(model.n_classes_)]
 
 
 def _are_counts(weights: Any, n: int) -> bool:

@@ -55,6 +55,7 @@ class Nursery:
         self._template: Any = None
         self._given: Any = None
         self._checked: Any = None
+        self._queries: Any = None
         self._targets: Targets | None = None
         self._columns: Any = None
         self._setting: Any = None
@@ -84,6 +85,16 @@ class Nursery:
         if self._checked is None or self._checked[0] is not y:
             self._checked = (y, tree._checked(X, y))
         return self._checked[1]
+
+    def queries(self, X: Any, check: Callable[[], Any]) -> Any:
+        """What `check` makes of X; worked out once if X is the data of the nursery."""
+        if self._given is not X:
+            return check()
+        if self._checked is not None and isinstance(self._checked[1][0], np.ndarray):
+            return self._checked[1][0]
+        if self._queries is None:
+            self._queries = check()
+        return self._queries
 
     def columns(self, X: np.ndarray, ranks: bool) -> Any:
         """The columns of X, coded as splits by rank or at random want them."""

@@ -14,8 +14,8 @@ from operator import is_
 from typing import Any, NamedTuple
 
 import numpy as np
-from fastml._native.forest import Forest
 
+from fastml._native.forest import Forest
 from fastml._runtime.threads import n_threads
 
 
@@ -73,6 +73,12 @@ def packed(
 
     _entries[key] = _Entry(weakref.ref(model, drop), list(trees), stamp, forest)
     return forest
+
+
+def is_packed(model: Any) -> bool:
+    """Whether there is a forest of the model's, though perhaps not of the trees it has now."""
+    entry = _entries.get(id(model))
+    return entry is not None and entry.model() is model
 
 
 def forget(model: Any) -> None:
