@@ -187,7 +187,10 @@ def shares_of(model: Any, values: np.ndarray) -> Any:
 
 
 def _are_counts(weights: Any, n: int) -> bool:
-    return isinstance(weights, np.ndarray) and weights.dtype.kind == "i" and weights.shape == (n,)
+    """Whether weights are integers that need no check, such as a bootstrap's."""
+    if not isinstance(weights, np.ndarray) or weights.dtype.kind != "i" or weights.shape != (n,):
+        return False
+    return bool(weights.any())
 
 
 def refusal_of(tree: Any, X: Any) -> Unsupported | None:
