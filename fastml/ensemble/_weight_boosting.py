@@ -46,8 +46,6 @@ def _not_native(self: Any, X: Any) -> Unsupported | None:
         if type(tree) not in TREES:
             what = type(tree).__name__
             return Unsupported("estimator", f"{what} is no tree of fastml's", "use one of them")
-    if getattr(self, "n_classes_", 2) == 1:
-        return Unsupported("y", "there was one class", "fit on two")
     return None
 
 
@@ -76,6 +74,8 @@ class AdaBoostClassifier(Versioned, BoostedTrees, StockAdaBoostClassifier):
     def decision_function(self, X):
         """The weighted votes of the estimators for each class, or for the second of two."""
         check_is_fitted(self)
+        if self.n_classes_ == 1:
+            return super().decision_function(X)  # zeros
         X = self.estimators_[0]._validate_X_predict(self._check_X(X), True)
         votes = packed_boosting(self).predict(X, n_threads())[:, 0]
         votes /= self.estimator_weights_.sum()
