@@ -5,7 +5,7 @@ import pytest
 from fastml._native.replay import replay_missing_last, replay_partition, replay_sort
 from sklearn.utils._sorting import _py_simultaneous_sort
 
-SIZES = (*range(0, 70), 100, 127, 128, 129, 255, 500, 777, 1000, 2047, 3000)
+SIZES = (*range(70), 100, 127, 128, 129, 255, 500, 777, 1000, 2047, 3000)
 LEVELS = (1, 2, 3, 16, 100, 1000, None)  # None: all differ
 
 

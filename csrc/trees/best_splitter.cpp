@@ -11,18 +11,20 @@ namespace {
 
 class BestSplitter final : public Sequential {
   public:
-    BestSplitter(const Growth& growth, const Weights& weights, std::uint32_t seed)
-        : Sequential(growth, weights, seed), codes_(rows_.size()), scratch_(n_rows()),
-          kernels_(search_kernels()),
-          score_(growth.n_outputs > 1 || growth.monotonic                   ? nullptr
+    explicit BestSplitter(const Growth& growth)
+        : Sequential(growth), left_(columns_.n), codes_(columns_.n), scratch_(columns_.n), kernels_(search_kernels()),
+          score_(growth.n_outputs > 1 || growth.monotonic           ? nullptr
                  : growth.criterion == CriterionName::gini          ? kernels_.gini
                  : growth.criterion == CriterionName::squared_error ? kernels_.squares
-                                                                    : nullptr) {
+                                                                    : nullptr),
+          points_(score_ ? columns_.n : 0), sums_(growth.max_n_classes) {
         if (!scratch_) throw std::bad_alloc();
-        if (!score_) return;
-        points_.resize(columns_.n);
-        for (const std::int32_t row : rows_) points_[row] = {weights[row], growth.y[row]};
-        sums_.resize(growth.max_n_classes);
+    }
+
+    void plant(const Weights& weights, std::uint32_t seed) override {
+        Sequential::plant(weights, seed);
+        if (score_)
+            for (ptrdiff_t i = 0; i < columns_.n; ++i) points_[i] = {weights[i], growth_.y[i]};
     }
 
   private:
@@ -240,13 +242,15 @@ class BestSplitter final : public Sequential {
     bool must_partition(const Split&, ptrdiff_t) const override { return true; }
     void partition(const Split& split) override {
         const Column& column = columns_.ranked[split.feature];
-        divide([&](ptrdiff_t p) {
+        for (ptrdiff_t p = start_; p < end_; ++p) {
             const std::uint32_t c = code(column, p);
-            return column.missing && column.is_missing(c) ? split.missing_go_left
-                                                          : column.value(c) <= split.threshold;
-        });
+            left_[p] = column.missing && column.is_missing(c) ? split.missing_go_left
+                                                              : column.value(c) <= split.threshold;
+        }
+        replay_partition(&rows_[start_], &left_[start_], end_ - start_, scratch_);
     }
 
+    std::vector<std::uint8_t> left_;
     std::vector<std::uint32_t> codes_;
     ReplayScratch scratch_;
     const SearchKernels& kernels_;
@@ -257,9 +261,8 @@ class BestSplitter final : public Sequential {
 
 }  // namespace
 
-std::unique_ptr<Splitter> best_splitter(const Growth& growth, const Weights& weights,
-                                        std::uint32_t seed) {
-    return std::make_unique<BestSplitter>(growth, weights, seed);
+std::unique_ptr<Splitter> best_splitter(const Growth& growth) {
+    return std::make_unique<BestSplitter>(growth);
 }
 
 }  // namespace fastml

@@ -8,9 +8,10 @@ namespace fastml {
 
 using std::ptrdiff_t;
 
-void Criterion::weigh(ptrdiff_t n) {
+void Criterion::weigh(const Weights& weights) {
+    weights_ = weights;
     total_weight_ = 0;
-    for (ptrdiff_t i = 0; i < n; ++i) total_weight_ += weights_[i];
+    for (ptrdiff_t i = 0; i < growth_.columns->n; ++i) total_weight_ += weights_[i];
 }
 
 double Criterion::proxy() const {
@@ -32,8 +33,8 @@ constexpr double no_target = 10 * std::numeric_limits<double>::epsilon();
 // Derived::add(row, w, sums) adds, with w negative it takes away.
 template <class Derived> class Additive : public Criterion {
   public:
-    Additive(const Growth& growth, const Weights& weights, const std::int32_t* rows)
-        : Criterion(growth, weights, rows), size_(growth.n_outputs * growth.max_n_classes),
+    Additive(const Growth& growth, const std::int32_t* rows)
+        : Criterion(growth, rows), size_(growth.n_outputs * growth.max_n_classes),
           total_(size_), left_(size_), right_(size_) {}
 
     const double* node_sums() const override { return total_.data(); }
@@ -277,15 +278,14 @@ class Poisson final : public Targets {
 
 }  // namespace
 
-std::unique_ptr<Criterion> make_criterion(const Growth& growth, const Weights& weights,
-                                          const std::int32_t* rows) {
+std::unique_ptr<Criterion> make_criterion(const Growth& growth, const std::int32_t* rows) {
     switch (growth.criterion) {
-        case CriterionName::gini: return std::make_unique<Gini>(growth, weights, rows);
-        case CriterionName::entropy: return std::make_unique<Entropy>(growth, weights, rows);
+        case CriterionName::gini: return std::make_unique<Gini>(growth, rows);
+        case CriterionName::entropy: return std::make_unique<Entropy>(growth, rows);
         case CriterionName::misclassification:
-            return std::make_unique<Misclassification>(growth, weights, rows);
-        case CriterionName::poisson: return std::make_unique<Poisson>(growth, weights, rows);
-        default: return std::make_unique<SquaredError>(growth, weights, rows);
+            return std::make_unique<Misclassification>(growth, rows);
+        case CriterionName::poisson: return std::make_unique<Poisson>(growth, rows);
+        default: return std::make_unique<SquaredError>(growth, rows);
     }
 }
 

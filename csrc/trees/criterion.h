@@ -10,11 +10,10 @@ namespace fastml {
 // A node's rows [start, end) and a position in them: rows before it would go to the left child.
 class Criterion {
   public:
-    Criterion(const Growth& growth, const Weights& weights, const std::int32_t* rows)
-        : growth_(growth), weights_(weights), rows_(rows) {}
+    Criterion(const Growth& growth, const std::int32_t* rows) : growth_(growth), rows_(rows) {}
     virtual ~Criterion() = default;
 
-    void weigh(std::ptrdiff_t n);  // all n rows, those of weight zero too
+    void weigh(const Weights& weights);  // starts a tree
     // Starts a node: adds up rows [start, end) and takes the position to start.
     virtual void init(std::ptrdiff_t start, std::ptrdiff_t end) = 0;
     virtual void reset() = 0;                         // position to start, after rows were moved
@@ -51,14 +50,13 @@ class Criterion {
     double weight(std::ptrdiff_t position) const { return weights_[rows_[position]]; }
 
     const Growth& growth_;
-    const Weights weights_;
+    Weights weights_{nullptr, nullptr};
     const std::int32_t* rows_;
     std::ptrdiff_t start_ = 0, end_ = 0, position_ = 0;
     double total_weight_ = 0, node_weight_ = 0, left_weight_ = 0, right_weight_ = 0;
 };
 
-// Throws std::bad_alloc. `growth`, the weights and `rows` stay the caller's.
-std::unique_ptr<Criterion> make_criterion(const Growth& growth, const Weights& weights,
-                                          const std::int32_t* rows);
+// Throws std::bad_alloc. `growth` and `rows` stay the caller's.
+std::unique_ptr<Criterion> make_criterion(const Growth& growth, const std::int32_t* rows);
 
 }  // namespace fastml

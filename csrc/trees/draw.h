@@ -46,10 +46,12 @@ class FeatureDraw {
   public:
     FeatureDraw(std::ptrdiff_t d, std::ptrdiff_t max_features)
         : d_(d), max_features_(max_features), features_(d), constants_(d) {
-        if (*this)
-            for (std::ptrdiff_t f = 0; f < d; ++f) features_[f] = static_cast<std::int32_t>(f);
+        if (*this) reset();
     }
     explicit operator bool() const { return features_ && constants_; }
+    void reset() {
+        for (std::ptrdiff_t f = 0; f < d_; ++f) features_[f] = static_cast<std::int32_t>(f);
+    }
 
     void start(std::ptrdiff_t known_constants) {
         known_ = total_ = known_constants;

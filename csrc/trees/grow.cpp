@@ -1,6 +1,7 @@
 #include "trees/grow.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <new>
 #include <vector>
@@ -23,16 +24,43 @@ struct Forest {
     ptrdiff_t n_weights;
     const std::uint32_t* seeds;
 
-    std::unique_ptr<Grower> sow(ptrdiff_t tree) const {
+    Weights weights(ptrdiff_t tree) const {
         const ptrdiff_t at = (n_weights == 1 ? 0 : tree) * growth.columns->n;
-        const Weights weights{real_weights ? real_weights + at : nullptr,
-                              counts ? counts + at : nullptr};
-        std::unique_ptr<Splitter> splitter = counted_splitter(growth, weights, seeds[tree]);
-        if (!splitter)
-            splitter = growth.random_splits ? random_splitter(growth, weights, seeds[tree])
-                                            : best_splitter(growth, weights, seeds[tree]);
-        return std::make_unique<Grower>(growth, std::move(splitter));
+        return {real_weights ? real_weights + at : nullptr, counts ? counts + at : nullptr};
     }
+};
+
+// Where trees grow one after the other, with the same memory.
+class Plot {
+  public:
+    void sow(const Forest& forest, ptrdiff_t tree) {
+        const Growth& growth = forest.growth;
+        const Weights weights = forest.weights(tree);
+        const bool exact = sums_are_exact(growth, weights);
+        if (!splitter_ || exact != is_exact_) {
+            const auto make = exact ? growth.random_splits ? exact_random_splitter : exact_best_splitter
+                              : growth.random_splits ? random_splitter
+                                                     : best_splitter;
+            splitter_ = make(growth);
+            is_exact_ = exact;
+        }
+        splitter_->plant(weights, forest.seeds[tree]);
+        grower_ = std::make_unique<Grower>(growth, *splitter_);
+        tree_ = tree;
+    }
+    bool is_free() const { return !grower_; }
+    // Works on for a while; a tree that is complete goes to its place in `out`.
+    void advance(ptrdiff_t step, Grown* out) {
+        if (!grower_->advance(step)) return;
+        out[tree_] = std::move(grower_->tree());
+        grower_.reset();
+    }
+
+  private:
+    std::unique_ptr<Splitter> splitter_;
+    bool is_exact_ = false;
+    std::unique_ptr<Grower> grower_;
+    ptrdiff_t tree_ = -1;
 };
 
 }  // namespace
@@ -42,31 +70,28 @@ Status grow(const Growth& growth, const double* real_weights, const std::int32_t
             int n_threads) noexcept try {
     const Forest forest{growth, real_weights, counts, n_weights, seeds};
     const ptrdiff_t step = std::max<ptrdiff_t>(1, step_values / growth.max_features);
-    // A round advances as many trees as there are threads, each by a step.
-    std::vector<std::unique_ptr<Grower>> growing(std::min<ptrdiff_t>(n_trees, n_threads));
-    std::vector<ptrdiff_t> tree_of(growing.size());
-    std::vector<char> failed(growing.size(), 0);
-    ptrdiff_t next = 0, finished = 0;
-    while (finished < n_trees) {
-        for (std::size_t slot = 0; slot < growing.size(); ++slot)
-            if (!growing[slot] && next < n_trees) tree_of[slot] = next++;
-            else if (!growing[slot]) tree_of[slot] = -1;
-        const Status status = parallel(
-            static_cast<ptrdiff_t>(growing.size()), n_threads, [&](ptrdiff_t slot, int) {
-                if (tree_of[slot] < 0) return;
+    std::vector<Plot> plots(std::min<ptrdiff_t>(n_trees, n_threads));
+    std::atomic<ptrdiff_t> next{0};
+    std::atomic<bool> failed{false};
+    // In a round each plot is worked on for a step, and sown anew whenever it is free.
+    for (bool done = false; !done;) {
+        const Status status =
+            parallel(static_cast<ptrdiff_t>(plots.size()), n_threads, [&](ptrdiff_t p, int) {
                 try {
-                    if (!growing[slot]) growing[slot] = forest.sow(tree_of[slot]);
-                    if (!growing[slot]->advance(step)) return;
-                    out[tree_of[slot]] = std::move(growing[slot]->tree());
-                    growing[slot].reset();
+                    if (plots[p].is_free()) {
+                        const ptrdiff_t tree = next.fetch_add(1);
+                        if (tree >= n_trees) return;
+                        plots[p].sow(forest, tree);
+                    }
+                    plots[p].advance(step, out);
                 } catch (const std::bad_alloc&) {
-                    failed[slot] = 1;
+                    failed = true;
                 }
             });
         if (status != Status::ok) return status;
-        if (std::find(failed.begin(), failed.end(), 1) != failed.end()) return Status::no_memory;
-        for (std::size_t slot = 0; slot < growing.size(); ++slot)
-            if (!growing[slot] && tree_of[slot] >= 0) ++finished, tree_of[slot] = -1;
+        if (failed) return Status::no_memory;
+        done = next >= n_trees;
+        for (const Plot& plot : plots) done = done && plot.is_free();
     }
     return Status::ok;
 } catch (const std::bad_alloc&) {

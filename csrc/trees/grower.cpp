@@ -8,9 +8,9 @@ using std::ptrdiff_t;
 
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
 
-Grower::Grower(const Growth& growth, std::unique_ptr<Splitter> splitter)
-    : growth_(growth), splitter_(std::move(splitter)), splits_left_(growth.max_leaf_nodes - 1) {
-    const Pending root{0, splitter_->n_rows(), 0, -1, false, {}};
+Grower::Grower(const Growth& growth, Splitter& splitter)
+    : growth_(growth), splitter_(splitter), splits_left_(growth.max_leaf_nodes - 1) {
+    const Pending root{0, splitter_.n_rows(), 0, -1, false, {}};
     if (growth.max_leaf_nodes < 0)
         stack_.push_back(root);
     else
@@ -38,7 +38,7 @@ ptrdiff_t Grower::add(const Pending& at, bool is_leaf, const Split& split) {
     node.missing_go_left = !is_leaf && split.missing_go_left;
     node.impurity = at.inherited.impurity;
     node.rows = at.end - at.start;
-    node.weight = splitter_->weight();
+    node.weight = splitter_.weight();
     tree_.nodes.push_back(node);
     if (at.parent >= 0) {
         Node& parent = tree_.nodes[at.parent];
@@ -47,8 +47,8 @@ ptrdiff_t Grower::add(const Pending& at, bool is_leaf, const Split& split) {
     const ptrdiff_t size = growth_.n_outputs * growth_.max_n_classes;
     tree_.values.resize(tree_.values.size() + size);
     double* value = &tree_.values[id * size];
-    splitter_->value(value);
-    if (growth_.monotonic) splitter_->clip(value, at.inherited.lower, at.inherited.upper);
+    splitter_.value(value);
+    if (growth_.monotonic) splitter_.clip(value, at.inherited.lower, at.inherited.upper);
     return id;
 }
 
@@ -57,20 +57,20 @@ Grower::Candidate Grower::look(const Pending& pending) {
     Pending at = pending;
     const ptrdiff_t rows = at.end - at.start;
     done_ += rows;
-    splitter_->begin(at.start, at.end);
-    if (at.parent < 0) at.inherited.impurity = splitter_->impurity();
+    splitter_.begin(at.start, at.end);
+    if (at.parent < 0) at.inherited.impurity = splitter_.impurity();
     bool is_leaf = at.depth >= growth_.max_depth || rows < growth_.min_samples_split ||
                    rows < 2 * growth_.min_samples_leaf ||
-                   splitter_->weight() < 2 * growth_.min_weight_leaf ||
+                   splitter_.weight() < 2 * growth_.min_weight_leaf ||
                    at.inherited.impurity <= epsilon;
     Split split{at.end};
     if (!is_leaf) {
-        split = splitter_->split(at.inherited);
+        split = splitter_.split(at.inherited);
         is_leaf = split.position >= at.end ||
                   split.improvement + epsilon < growth_.min_impurity_decrease;
     }
     const ptrdiff_t id = add(at, is_leaf, split);
-    const double middle = growth_.monotonic && !is_leaf ? splitter_->middle_value() : 0;
+    const double middle = growth_.monotonic && !is_leaf ? splitter_.middle_value() : 0;
     if (is_leaf) split.improvement = 0;
     return {id, at.start, at.end, at.depth, is_leaf, split, at.inherited, middle};
 }

@@ -11,7 +11,8 @@ namespace fastml {
 // std::bad_alloc.
 class Grower {
   public:
-    Grower(const Growth& growth, std::unique_ptr<Splitter> splitter);
+    // The splitter has been planted, and stays the caller's.
+    Grower(const Growth& growth, Splitter& splitter);
     // Works on for about `rows` rows' worth of nodes; whether the tree is complete.
     bool advance(std::ptrdiff_t rows);
     Grown& tree() { return tree_; }
@@ -39,7 +40,7 @@ class Grower {
     void step_best_first();
 
     const Growth& growth_;
-    std::unique_ptr<Splitter> splitter_;
+    Splitter& splitter_;
     Grown tree_;
     std::vector<Pending> stack_;
     std::vector<Candidate> frontier_;

@@ -30,10 +30,19 @@ void emit_all(const Replay<K>& job, const K* a, std::ptrdiff_t n, std::ptrdiff_t
     std::int32_t* out = job.out + at;
     const K mask = (K(1) << job.shift) - 1;
     const std::int32_t* table = job.table;
+#ifdef FML_LANES
+    using L = Lanes<K>;
+    const auto low = L::fill(mask);
+    for (std::ptrdiff_t i = 0; i < n; i += L::n) {
+        const auto there = first<K>(n - i < L::n ? n - i : L::n);
+        L::store_rows(out + i, L::both(L::load(a + i), low), table, there);
+    }
+#else
     if (table)
         for (std::ptrdiff_t i = 0; i < n; ++i) out[i] = table[a[i] & mask];
     else
         for (std::ptrdiff_t i = 0; i < n; ++i) out[i] = static_cast<std::int32_t>(a[i] & mask);
+#endif
 }
 
 // Every element to its group, in the order they are in.
@@ -69,17 +78,28 @@ template <class K> void heap_sort(const Replay<K>& job, K* a, std::ptrdiff_t n) 
 // The elements equal to the pivot are a queue, whose front goes to its back whenever one that is
 // less passes. As an array, equal[i] is what the queue takes in when the i-th low element is met:
 // itself, or equal[front], and in the end the queue is equal[less..M).
+#ifdef FML_LANES
+// For a vector of elements from the i-th on, of which `below` are less than the pivot.
 template <class K>
-void queue_naive(const K* low, std::ptrdiff_t begin, std::ptrdiff_t end, K bound, K* equal,
-                 std::ptrdiff_t front) {
-    for (std::ptrdiff_t i = begin; i < end; ++i) {
-        const bool less = low[i - begin] < bound;
-        equal[i] = less ? equal[front] : low[i - begin];
-        front += less;
+FML_INLINE typename Lanes<K>::V queue_up(typename Lanes<K>::V v, typename Lanes<K>::Mask below,
+                                         std::ptrdiff_t passed, const K* equal,
+                                         std::ptrdiff_t front, std::ptrdiff_t i) {
+    using L = Lanes<K>;
+    v = L::spread(v, L::load(equal + front), below);
+    if (front + passed > i) {
+        // What some take in comes from this very vector: lane `from`, and so on from there.
+        const auto lanes = L::numbers();
+        auto from = L::spread(lanes, L::add(lanes, L::fill(static_cast<K>(front - i))), below);
+        from = L::choose(L::below(from, L::fill(static_cast<K>(L::n))), lanes, from);
+        FML_UNROLL
+        for (int hops = 1; hops < L::n; hops *= 2) from = L::pick(from, from);
+        v = L::pick(from, v);
     }
+    return v;
 }
+#endif
 
-// The same for few equal ones, at the places `at` among M: turns the queue once for each of them.
+// For few equal ones, at the places `at` among M: turns the queue once for each of them.
 template <class K>
 void queue_few(const K* equal, const std::uint32_t* at, std::ptrdiff_t count, std::ptrdiff_t M,
                K* queue) {
@@ -130,12 +150,8 @@ std::ptrdiff_t deal_low(K* a, std::ptrdiff_t M, [[maybe_unused]] std::ptrdiff_t 
                 for (; same; same &= same - 1)
                     at[n_met++] = static_cast<std::uint32_t>(i + __builtin_ctz(same));
             }
-        } else if (front + passed <= i) {
-            L::store(equal + i, L::spread(v, L::load(equal + front), below), there);
         } else {
-            K block[L::n];
-            L::store(block, v);
-            queue_naive(block, i, i + width, least, equal, front);
+            L::store(equal + i, queue_up(v, below, passed, equal, front, i), there);
         }
         if (width < L::n)
             L::store(a + front, kept, first<K>(passed));

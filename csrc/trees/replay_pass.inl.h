@@ -28,6 +28,17 @@ template <> struct Lanes<std::uint32_t> {
     static FML_INLINE Mask below(V a, V b) { return _mm512_cmplt_epu32_mask(a, b); }
     static FML_INLINE V squeeze(V v, Mask m) { return _mm512_maskz_compress_epi32(m, v); }
     static FML_INLINE V spread(V over, V v, Mask m) { return _mm512_mask_expand_epi32(over, m, v); }
+    static FML_INLINE V numbers() {
+        return _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    }
+    static FML_INLINE V add(V a, V b) { return _mm512_add_epi32(a, b); }
+    static FML_INLINE V both(V a, V b) { return _mm512_and_epi32(a, b); }
+    static FML_INLINE V choose(Mask m, V no, V yes) { return _mm512_mask_blend_epi32(m, no, yes); }
+    static FML_INLINE V pick(V lanes, V v) { return _mm512_permutexvar_epi32(lanes, v); }
+    static FML_INLINE void store_rows(std::int32_t* out, V v, const std::int32_t* table, Mask m) {
+        if (table) v = _mm512_mask_i32gather_epi32(v, m, v, table, 4);
+        store(out, v, m);
+    }
 };
 
 template <> struct Lanes<std::uint64_t> {
@@ -47,6 +58,14 @@ template <> struct Lanes<std::uint64_t> {
     static FML_INLINE Mask below(V a, V b) { return _mm512_cmplt_epu64_mask(a, b); }
     static FML_INLINE V squeeze(V v, Mask m) { return _mm512_maskz_compress_epi64(m, v); }
     static FML_INLINE V spread(V over, V v, Mask m) { return _mm512_mask_expand_epi64(over, m, v); }
+    static FML_INLINE V numbers() { return _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0); }
+    static FML_INLINE V add(V a, V b) { return _mm512_add_epi64(a, b); }
+    static FML_INLINE V both(V a, V b) { return _mm512_and_epi64(a, b); }
+    static FML_INLINE V choose(Mask m, V no, V yes) { return _mm512_mask_blend_epi64(m, no, yes); }
+    static FML_INLINE V pick(V lanes, V v) { return _mm512_permutexvar_epi64(lanes, v); }
+    static FML_INLINE void store_rows(std::int32_t* out, V v, const std::int32_t*, Mask m) {
+        _mm256_mask_storeu_epi32(out, m, _mm512_cvtepi64_epi32(v));  // always the row itself
+    }
 };
 
 FML_INLINE std::ptrdiff_t count_bits(unsigned bits) { return __builtin_popcount(bits); }

@@ -66,13 +66,22 @@ struct Layout {
 template <class K>
 void replay_keys(K* a, K* b, std::ptrdiff_t m, std::ptrdiff_t groups, const Layout& layout,
                  bool sorted, std::int32_t* rows, const ReplayScratch& memory) {
-    const Replay<K> job{layout.shift,
-                        memory.start.get(),
-                        reinterpret_cast<K*>(memory.spare.get()),
-                        rows,
-                        layout.table ? memory.table.get() : nullptr,
-                        sorted};
-    if (groups == m) return emit_each(job, a, m);
+    Replay<K> job{layout.shift,
+                  memory.start.get(),
+                  reinterpret_cast<K*>(memory.spare.get()),
+                  rows,
+                  layout.table ? memory.table.get() : nullptr,
+                  sorted};
+    if (!sorted && 2 * groups > m) {
+        // Ties are rare: first where everything goes without them.
+        auto* const kept = reinterpret_cast<std::uint32_t*>(memory.spare.get());
+        const auto size = static_cast<std::size_t>(groups) * sizeof *kept;
+        std::memcpy(kept, memory.start.get(), size);
+        emit_each(job, a, m);
+        if (groups == m) return;
+        std::memcpy(memory.start.get(), kept, size);
+        job.sorted = true;
+    }
     // scikit-learn's limit: twice the whole part of log2(m)
     replay_range(job, a, b, m, 0, 0, groups, 2 * (bits_of(static_cast<std::uint64_t>(m)) - 1));
 }
@@ -223,7 +232,8 @@ inline void replay_sort_block(std::uint32_t* codes, std::int32_t* rows, std::ptr
     }
     const std::uint32_t range = highest - lowest;
     if (range == 0) return;  // sorted as they are
-    if (m <= inserted || range >= m / 4) {
+    // Counting goes through memory at random, like a gather; a radix sort of much memory does both.
+    if (m <= inserted || range >= (m <= ReplayScratch::small_size ? m / 4 : m)) {
         if (m <= ranked && range < 1u << (31 - ranked_bits)) {
             auto* const keys = reinterpret_cast<std::uint32_t*>(memory.front.get());
             auto* const sorted = reinterpret_cast<std::uint32_t*>(memory.back.get());

@@ -13,6 +13,15 @@ struct SearchKernels {
     Score squares, gini;
     double (*binary)(const double* w, const double* left, std::ptrdiff_t count, double total,
                      double total_left, double least, double* proxies);
+    void (*range)(const std::uint32_t* codes, std::ptrdiff_t m, std::uint32_t* least,
+                  std::uint32_t* largest);
+    std::ptrdiff_t (*value_range)(const float* values, std::ptrdiff_t m, float* least,
+                                  float* largest);
+    void (*pair_sums)(const std::uint32_t* tags, std::ptrdiff_t m, std::uint32_t* sums);
+    std::ptrdiff_t (*side)(const float* values, std::ptrdiff_t m, float threshold,
+                           std::uint8_t missing, std::uint8_t* left);
+    void (*pair_sums_left)(const std::uint8_t* left, const std::uint32_t* tags, std::ptrdiff_t m,
+                           std::uint32_t* sums);
 };
 
 const SearchKernels& search_kernels();

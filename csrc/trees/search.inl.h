@@ -99,3 +99,75 @@ inline double score_binary_block(const double* w, const double* left, ptrdiff_t 
                                  double total_left, double least, double* proxies) {
     return score_all<Binary>(w, left, Rest{total_left}, count, total, least, proxies);
 }
+
+// The least and the largest of codes (m) below 2^31.
+inline void range_block(const std::uint32_t* codes, ptrdiff_t m, std::uint32_t* least,
+                        std::uint32_t* largest) {
+    auto low = static_cast<std::int32_t>(codes[0]), high = low;
+#pragma omp simd reduction(min : low) reduction(max : high)
+    for (ptrdiff_t i = 0; i < m; ++i) {
+        const auto code = static_cast<std::int32_t>(codes[i]);
+        low = code < low ? code : low;
+        high = code > high ? code : high;
+    }
+    *least = static_cast<std::uint32_t>(low);
+    *largest = static_cast<std::uint32_t>(high);
+}
+
+// Likewise of values; NaN is passed over, and counted.
+inline ptrdiff_t value_range_block(const float* values, ptrdiff_t m, float* least, float* largest) {
+    float low = std::numeric_limits<float>::infinity(), high = -low;
+    std::int32_t missing = 0;
+#pragma omp simd reduction(min : low) reduction(max : high) reduction(+ : missing)
+    for (ptrdiff_t i = 0; i < m; ++i) {
+        const float value = values[i];
+        low = value < low ? value : low;
+        high = value > high ? value : high;
+        missing += value != value;
+    }
+    *least = low;
+    *largest = high;
+    return missing;
+}
+
+// Sums over tags (m) of two classes, of the weight and of the second class's weight.
+inline void pair_sums_block(const std::uint32_t* tags, ptrdiff_t m, std::uint32_t* sums) {
+    std::uint32_t w = 0, second = 0;
+#pragma omp simd reduction(+ : w, second)
+    for (ptrdiff_t i = 0; i < m; ++i) {
+        const std::uint32_t weight = tags[i] >> 1;
+        w += weight;
+        second += weight & (0 - (tags[i] & 1));
+    }
+    sums[0] = w;
+    sums[1] = second;
+}
+
+// left (m) = 1 where the value is at most the threshold, `missing` where it is NaN; returns their
+// sum.
+inline ptrdiff_t side_block(const float* values, ptrdiff_t m, float threshold, std::uint8_t missing,
+                            std::uint8_t* left) {
+    std::int32_t count = 0;
+#pragma omp simd reduction(+ : count)
+    for (ptrdiff_t i = 0; i < m; ++i) {
+        const float value = values[i];
+        const std::uint8_t side = value != value ? missing : value <= threshold;
+        left[i] = side;
+        count += side;
+    }
+    return count;
+}
+
+// The sums of pair_sums_block of those with left (m).
+inline void pair_sums_left_block(const std::uint8_t* left, const std::uint32_t* tags, ptrdiff_t m,
+                                 std::uint32_t* sums) {
+    std::uint32_t w = 0, second = 0;
+#pragma omp simd reduction(+ : w, second)
+    for (ptrdiff_t i = 0; i < m; ++i) {
+        const std::uint32_t weight = (tags[i] >> 1) & (0 - static_cast<std::uint32_t>(left[i]));
+        w += weight;
+        second += weight & (0 - (tags[i] & 1));
+    }
+    sums[0] = w;
+    sums[1] = second;
+}

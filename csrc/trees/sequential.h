@@ -12,19 +12,22 @@ namespace fastml {
 // A splitter that keeps rows in scikit-learn's order and adds them up in that order.
 class Sequential : public Splitter {
   public:
-    Sequential(const Growth& growth, const Weights& weights, std::uint32_t seed)
-        : growth_(growth), columns_(*growth.columns), random_(seed),
-          draw_(columns_.d, growth.max_features), rows_(columns_.n), spare_(columns_.n) {
+    explicit Sequential(const Growth& growth)
+        : growth_(growth), columns_(*growth.columns), random_(0),
+          draw_(columns_.d, growth.max_features), rows_(columns_.n),
+          criterion_(make_criterion(growth, rows_.data())) {
         if (!draw_) throw std::bad_alloc();
-        std::ptrdiff_t kept = 0;
-        for (std::ptrdiff_t i = 0; i < columns_.n; ++i)
-            if (weights[i] != 0) rows_[kept++] = static_cast<std::int32_t>(i);
-        rows_.resize(kept);
-        criterion_ = make_criterion(growth, weights, rows_.data());
-        criterion_->weigh(columns_.n);
     }
 
-    std::ptrdiff_t n_rows() const override { return static_cast<std::ptrdiff_t>(rows_.size()); }
+    void plant(const Weights& weights, std::uint32_t seed) override {
+        n_rows_ = 0;
+        for (std::ptrdiff_t i = 0; i < columns_.n; ++i)
+            if (weights[i] != 0) rows_[n_rows_++] = static_cast<std::int32_t>(i);
+        random_ = Xorshift(seed);
+        draw_.reset();
+        criterion_->weigh(weights);
+    }
+    std::ptrdiff_t n_rows() const override { return n_rows_; }
     void begin(std::ptrdiff_t start, std::ptrdiff_t end) override {
         start_ = start;
         end_ = end;
@@ -88,25 +91,13 @@ class Sequential : public Splitter {
         return position - start_ < growth_.min_samples_leaf ||
                end_ - position < growth_.min_samples_leaf;
     }
-    // The two-ended partition: what goes right changes places with the last row not looked at.
-    template <class GoesLeft> std::ptrdiff_t divide(GoesLeft goes_left) {
-        std::ptrdiff_t p = start_, end = end_;
-        while (p < end) {
-            if (goes_left(p))
-                ++p;
-            else
-                exchange(p, --end);
-        }
-        return end;
-    }
-    virtual void exchange(std::ptrdiff_t a, std::ptrdiff_t b) { std::swap(rows_[a], rows_[b]); }
-
     const Growth& growth_;
     const Columns& columns_;
     Xorshift random_;
     FeatureDraw draw_;
-    std::vector<std::int32_t> rows_, spare_;
+    std::vector<std::int32_t> rows_;
     std::unique_ptr<Criterion> criterion_;
+    std::ptrdiff_t n_rows_ = 0;
     std::ptrdiff_t start_ = 0, end_ = 0;
     double best_proxy_ = 0;
 };

@@ -1,5 +1,6 @@
 #pragma once
 // The search for a node's best split.
+#include <cmath>
 #include <limits>
 #include <memory>
 
@@ -30,6 +31,8 @@ struct Inherited {
 class Splitter {
   public:
     virtual ~Splitter() = default;
+    // Starts a tree; the weights stay the caller's.
+    virtual void plant(const Weights& weights, std::uint32_t seed) = 0;
     virtual std::ptrdiff_t n_rows() const = 0;  // of positive weight
     // Adds up the node. The rest is about the node that was begun last.
     virtual void begin(std::ptrdiff_t start, std::ptrdiff_t end) = 0;
@@ -42,14 +45,20 @@ class Splitter {
     virtual double middle_value() const = 0;  // of the split's children
 };
 
-// Each throws std::bad_alloc; the arguments stay the caller's.
-// For Gini with whole weights; null if that is not the case.
-std::unique_ptr<Splitter> counted_splitter(const Growth& growth, const Weights& weights,
-                                           std::uint32_t seed);
-// The others take everything, and keep to scikit-learn's order of rows and of additions.
-std::unique_ptr<Splitter> best_splitter(const Growth& growth, const Weights& weights,
-                                        std::uint32_t seed);
-std::unique_ptr<Splitter> random_splitter(const Growth& growth, const Weights& weights,
-                                          std::uint32_t seed);
+// The largest float that is not above x: floats compare with either alike.
+inline float round_down(double x) {
+    const auto near = static_cast<float>(x);
+    return near > x ? std::nextafter(near, -std::numeric_limits<float>::infinity()) : near;
+}
+
+// Whether the sums that the criterion needs are exact in double precision, in any order.
+bool sums_are_exact(const Growth& growth, const Weights& weights);
+
+// These may throw std::bad_alloc; `growth` stays the caller's. The exact ones need exact sums; the
+// others take everything, and keep to scikit-learn's order of rows and of additions.
+std::unique_ptr<Splitter> exact_best_splitter(const Growth& growth);
+std::unique_ptr<Splitter> exact_random_splitter(const Growth& growth);
+std::unique_ptr<Splitter> best_splitter(const Growth& growth);
+std::unique_ptr<Splitter> random_splitter(const Growth& growth);
 
 }  // namespace fastml

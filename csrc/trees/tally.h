@@ -1,29 +1,99 @@
 #pragma once
-// Class weights to the left and to the right of a place that moves right; all are whole numbers.
+// What a criterion adds up, where the sums are exact in any order: see exact.h. A row is known by
+// its tag of 32 bits.
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "trees/queue.h"
 #include "trees/search.h"
+#include "trees/tree.h"
 
 namespace fastml {
 
-// A row's class, in the low bits, and its weight.
+// Sums of squares up to here are exact.
+constexpr double most_weight = 1 << 26;
+
 inline int class_bits(std::ptrdiff_t n_classes) {
     int bits = 1;
     while (std::ptrdiff_t{1} << bits < n_classes) ++bits;
     return bits;
 }
 
-class TwoClasses {
+// Gini's sums: the weight of each class. A tag is the weight and, in the low bits, the class.
+class ClassTally {
   public:
-    static constexpr std::ptrdiff_t counters = 1;  // 64-bit words a value needs in a histogram
+    using Sums = std::vector<std::uint32_t>;
 
-    explicit TwoClasses(std::ptrdiff_t) {}
-    // All on the right, but for `left` (n_classes), if not null.
-    void start(const std::uint32_t* total, const std::uint32_t* left) {
-        w_ = left ? left[0] + left[1] : 0;
-        second_ = left ? left[1] : 0;
+    explicit ClassTally(const Growth& growth)
+        : n_classes_(growth.max_n_classes), bits_(class_bits(growth.max_n_classes)) {}
+
+    // Weights are whole, and share 32 bits with the class.
+    static bool fits(const Growth& growth, const Weights& weights) {
+        const double largest = std::ldexp(1.0, 32 - class_bits(growth.max_n_classes)) - 1;
+        double sum = 0;
+        for (std::ptrdiff_t i = 0; i < growth.columns->n; ++i) {
+            const double w = weights[i];
+            if (!(w >= 0 && w <= largest) || w != std::floor(w)) return false;
+            sum += w;
+        }
+        return sum <= most_weight;
+    }
+    std::uint32_t tag(const Growth& growth, std::ptrdiff_t row, double w) {
+        return static_cast<std::uint32_t>(w) << bits_ | static_cast<std::uint32_t>(growth.y[row]);
+    }
+    Sums none() const { return Sums(static_cast<std::size_t>(n_classes_)); }
+    double weight(const Sums& sums) const {
+        double w = 0;
+        for (const std::uint32_t sum : sums) w += sum;
+        return w;
+    }
+    double impurity(const Sums& sums) const {
+        const double w = weight(sums);
+        double squares = 0;
+        for (const std::uint32_t sum : sums) squares += static_cast<double>(sum) * sum;
+        return 1.0 - squares / (w * w);
+    }
+    void value(const Sums& sums, double* out) const {
+        const double w = weight(sums);
+        for (std::size_t c = 0; c < sums.size(); ++c) out[c] = sums[c] / w;
+    }
+    void subtract(const Sums& total, const Sums& left, Sums& right) const {
+        for (std::size_t c = 0; c < total.size(); ++c) right[c] = total[c] - left[c];
+    }
+    double proxy(const Sums& left, const Sums& right) const {
+        return -weight(right) * impurity(right) - weight(left) * impurity(left);
+    }
+
+  protected:
+    std::uint32_t class_of(std::uint32_t tag) const { return tag & ((1u << bits_) - 1); }
+    const std::ptrdiff_t n_classes_;
+    const int bits_;
+};
+
+class TwoClasses : public ClassTally {
+  public:
+    // What a value needs in a histogram: `counters` of Counter, zero if it does not occur.
+    using Counter = std::uint64_t;  // the weight, and above it the second class's
+    static constexpr std::ptrdiff_t counters = 1;
+
+    TwoClasses(const Growth& growth, const SearchKernels& kernels)
+        : ClassTally(growth), kernels_(kernels) {}
+
+    void sum(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) const {
+        kernels_.pair_sums(tags, m, sums.data());
+        sums[0] -= sums[1];
+    }
+    void sum_left(const std::uint8_t* left, const std::uint32_t* tags, std::ptrdiff_t m,
+                  Sums& sums) const {
+        kernels_.pair_sums_left(left, tags, m, sums.data());
+        sums[0] -= sums[1];
+    }
+    // A place that moves right: all on its right, but for `left`, if not null.
+    void start(const Sums& total, const Sums* left) {
+        w_ = left ? (*left)[0] + (*left)[1] : 0;
+        second_ = left ? (*left)[1] : 0;
         total_w_ = total[0] + total[1];
         total_second_ = total[1];
     }
@@ -32,12 +102,17 @@ class TwoClasses {
         w_ += w;
         second_ += w & (0 - (tag & 1));
     }
-    static void count(std::uint64_t* counter, std::uint32_t tag) {
-        const std::uint64_t w = tag >> 1;
-        *counter += w | (w & (0 - static_cast<std::uint64_t>(tag & 1))) << 32;
+    void count(const std::uint32_t* codes, const std::uint32_t* tags, std::ptrdiff_t m,
+               std::uint32_t first, std::ptrdiff_t n_codes, Counter* counts) const {
+        std::fill_n(counts, n_codes, 0);
+        for (std::ptrdiff_t i = 0; i < m; ++i) {
+            const std::uint64_t w = tags[i] >> 1;
+            counts[(codes[i] >> 1) - first] +=
+                w | (w & (0 - static_cast<std::uint64_t>(tags[i] & 1))) << 32;
+        }
     }
-    static bool empty(const std::uint64_t* counter) { return *counter == 0; }
-    void add(const std::uint64_t* counter) {
+    static bool empty(const Counter* counter) { return *counter == 0; }
+    void add(const Counter* counter) {
         w_ += static_cast<std::uint32_t>(*counter);
         second_ += static_cast<std::uint32_t>(*counter >> 32);
     }
@@ -45,26 +120,39 @@ class TwoClasses {
         queue.w[queue.count] = w_;
         queue.left[queue.count] = second_;
     }
-    double score(const SearchKernels& kernels, Queue& queue, double least) const {
-        return kernels.binary(queue.w, queue.left, queue.count, total_w_, total_second_, least,
-                              queue.proxies);
+    double score(Queue& queue, double least) const {
+        return kernels_.binary(queue.w, queue.left, queue.count, total_w_, total_second_, least,
+                               queue.proxies);
     }
 
   private:
+    const SearchKernels& kernels_;
     std::uint32_t w_ = 0, second_ = 0, total_w_ = 0, total_second_ = 0;
 };
 
-class ManyClasses {
+class ManyClasses : public ClassTally {
   public:
-    explicit ManyClasses(std::ptrdiff_t n_classes)
-        : counters((n_classes + 1) / 2), bits_(class_bits(n_classes)), left_(n_classes),
-          right_(n_classes) {}
+    using Counter = std::uint32_t;
+
+    ManyClasses(const Growth& growth, const SearchKernels& kernels)
+        : ClassTally(growth), counters(n_classes_), kernels_(kernels), left_(n_classes_),
+          right_(n_classes_) {}
     const std::ptrdiff_t counters;
 
-    void start(const std::uint32_t* total, const std::uint32_t* left) {
+    void sum(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) const {
+        std::fill(sums.begin(), sums.end(), 0);
+        for (std::ptrdiff_t i = 0; i < m; ++i) sums[class_of(tags[i])] += tags[i] >> bits_;
+    }
+    void sum_left(const std::uint8_t* left, const std::uint32_t* tags, std::ptrdiff_t m,
+                  Sums& sums) const {
+        std::fill(sums.begin(), sums.end(), 0);
+        for (std::ptrdiff_t i = 0; i < m; ++i)
+            sums[class_of(tags[i])] += (tags[i] >> bits_) & (0 - std::uint32_t{left[i]});
+    }
+    void start(const Sums& total, const Sums* left) {
         w_ = total_w_ = left_squares_ = right_squares_ = 0;
         for (std::size_t c = 0; c < left_.size(); ++c) {
-            left_[c] = left ? left[c] : 0;
+            left_[c] = left ? (*left)[c] : 0;
             right_[c] = total[c] - left_[c];
             w_ += left_[c];
             total_w_ += total[c];
@@ -72,26 +160,28 @@ class ManyClasses {
             right_squares_ += right_[c] * right_[c];
         }
     }
-    void add(std::uint32_t tag) { move(tag & ((1u << bits_) - 1), tag >> bits_); }
-    void count(std::uint64_t* counter, std::uint32_t tag) const {
-        reinterpret_cast<std::uint32_t*>(counter)[tag & ((1u << bits_) - 1)] += tag >> bits_;
+    void add(std::uint32_t tag) { move(class_of(tag), tag >> bits_); }
+    void count(const std::uint32_t* codes, const std::uint32_t* tags, std::ptrdiff_t m,
+               std::uint32_t first, std::ptrdiff_t n_codes, Counter* counts) const {
+        std::fill_n(counts, n_codes * counters, 0);
+        for (std::ptrdiff_t i = 0; i < m; ++i)
+            counts[((codes[i] >> 1) - first) * counters + class_of(tags[i])] += tags[i] >> bits_;
     }
-    bool empty(const std::uint64_t* counter) const {
-        return std::all_of(counter, counter + counters, [](std::uint64_t c) { return c == 0; });
+    bool empty(const Counter* counter) const {
+        return std::all_of(counter, counter + counters, [](Counter c) { return c == 0; });
     }
-    void add(const std::uint64_t* counter) {
-        const auto* weights = reinterpret_cast<const std::uint32_t*>(counter);
+    void add(const Counter* counter) {
         for (std::size_t c = 0; c < left_.size(); ++c)
-            if (weights[c]) move(c, weights[c]);
+            if (counter[c]) move(c, counter[c]);
     }
     void put(Queue& queue) const {
         queue.w[queue.count] = static_cast<double>(w_);
         queue.left[queue.count] = static_cast<double>(left_squares_);
         queue.right[queue.count] = static_cast<double>(right_squares_);
     }
-    double score(const SearchKernels& kernels, Queue& queue, double least) const {
-        return kernels.gini(queue.w, queue.left, queue.right, queue.count,
-                            static_cast<double>(total_w_), least, queue.proxies);
+    double score(Queue& queue, double least) const {
+        return kernels_.gini(queue.w, queue.left, queue.right, queue.count,
+                             static_cast<double>(total_w_), least, queue.proxies);
     }
 
   private:
@@ -104,9 +194,112 @@ class ManyClasses {
         w_ += w;
     }
 
-    int bits_;
+    const SearchKernels& kernels_;
     std::vector<std::uint64_t> left_, right_;
     std::uint64_t w_ = 0, total_w_ = 0, left_squares_ = 0, right_squares_ = 0;
+};
+
+// Squared error's sums, of targets and weights on a grid that is coarse enough. A tag is the row.
+class TargetTally {
+  public:
+    struct Sums {
+        double w = 0, wy = 0, wyy = 0;
+    };
+    using Counter = double;
+    static constexpr std::ptrdiff_t counters = 2;
+
+    TargetTally(const Growth& growth, const SearchKernels& kernels)
+        : kernels_(kernels), points_(growth.columns->n) {}
+
+    // All products are whole multiples of a power of two, and their sums below 2^53 of it.
+    static bool fits(const Growth& growth, const Weights& weights) {
+        double w = 0, wyy = 0;
+        int lowest = 0;  // bit that is in use, of any target
+        for (std::ptrdiff_t i = 0; i < growth.columns->n; ++i) {
+            const double y = growth.y[i];
+            if (!(weights[i] >= 0) || weights[i] != std::floor(weights[i])) return false;
+            w += weights[i];
+            wyy += weights[i] * y * y;
+            while (lowest > -27 && std::ldexp(y, -lowest) != std::floor(std::ldexp(y, -lowest)))
+                --lowest;
+            if (lowest == -27) return false;
+        }
+        // |sum of w y| <= the larger of the sums of w and of w y^2 on a grid that is no coarser.
+        return w < most_weight && std::max(w, wyy) < std::ldexp(1.0, 52 + 2 * lowest);
+    }
+    std::uint32_t tag(const Growth& growth, std::ptrdiff_t row, double w) {
+        points_[row] = {w, w * growth.y[row], w * growth.y[row] * growth.y[row]};
+        return static_cast<std::uint32_t>(row);
+    }
+    Sums none() const { return {}; }
+    double weight(const Sums& sums) const { return sums.w; }
+    double impurity(const Sums& sums) const {
+        const double mean = sums.wy / sums.w;
+        return sums.wyy / sums.w - mean * mean;
+    }
+    void value(const Sums& sums, double* out) const { *out = sums.wy / sums.w; }
+    void subtract(const Sums& total, const Sums& left, Sums& right) const {
+        right = {total.w - left.w, total.wy - left.wy, total.wyy - left.wyy};
+    }
+    double proxy(const Sums& left, const Sums& right) const {
+        return left.wy * left.wy / left.w + right.wy * right.wy / right.w;
+    }
+    void sum(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) const {
+        sums = {};
+        for (std::ptrdiff_t i = 0; i < m; ++i) {
+            const Sums& point = points_[tags[i]];
+            sums.w += point.w;
+            sums.wy += point.wy;
+            sums.wyy += point.wyy;
+        }
+    }
+    void sum_left(const std::uint8_t* left, const std::uint32_t* tags, std::ptrdiff_t m,
+                  Sums& sums) const {
+        sums = {};
+        for (std::ptrdiff_t i = 0; i < m; ++i) {
+            const Sums& point = points_[tags[i]];
+            sums.w += left[i] ? point.w : 0.0;
+            sums.wy += left[i] ? point.wy : 0.0;
+        }
+    }
+    void start(const Sums& total, const Sums* left) {
+        total_ = total;
+        w_ = left ? left->w : 0;
+        wy_ = left ? left->wy : 0;
+    }
+    void add(std::uint32_t tag) {
+        w_ += points_[tag].w;
+        wy_ += points_[tag].wy;
+    }
+    void count(const std::uint32_t* codes, const std::uint32_t* tags, std::ptrdiff_t m,
+               std::uint32_t first, std::ptrdiff_t n_codes, Counter* counts) const {
+        std::fill_n(counts, n_codes * counters, 0.0);
+        for (std::ptrdiff_t i = 0; i < m; ++i) {
+            double* at = counts + 2 * ((codes[i] >> 1) - first);
+            at[0] += points_[tags[i]].w;
+            at[1] += points_[tags[i]].wy;
+        }
+    }
+    static bool empty(const Counter* counter) { return counter[0] == 0; }
+    void add(const Counter* counter) {
+        w_ += counter[0];
+        wy_ += counter[1];
+    }
+    void put(Queue& queue) const {
+        queue.w[queue.count] = w_;
+        queue.left[queue.count] = wy_;
+        queue.right[queue.count] = total_.wy - wy_;
+    }
+    double score(Queue& queue, double least) const {
+        return kernels_.squares(queue.w, queue.left, queue.right, queue.count, total_.w, least,
+                                queue.proxies);
+    }
+
+  private:
+    const SearchKernels& kernels_;
+    std::vector<Sums> points_;  // (n)
+    Sums total_;
+    double w_ = 0, wy_ = 0;
 };
 
 }  // namespace fastml

@@ -1,0 +1,113 @@
+#pragma once
+// Where sums are exact in any order, rows may be sorted, counted and moved as is quickest, and the
+// tree is still scikit-learn's. What is added up is a Tally's affair; see tally.h.
+#include <new>
+#include <vector>
+
+#include "trees/splitter.h"
+#include "trees/tally.h"
+
+namespace fastml {
+
+// Rows, sums and the end of a search; how splits are found is Derived's affair.
+template <class Tally> class Exact : public Splitter {
+  public:
+    explicit Exact(const Growth& growth)
+        : growth_(growth), columns_(*growth.columns), kernels_(search_kernels()), random_(0),
+          draw_(columns_.d, growth.max_features), tally_(growth, kernels_), total_(tally_.none()),
+          left_(tally_.none()), right_(tally_.none()), rows_(columns_.n), tags_(columns_.n),
+          pairs_(2 * columns_.n) {
+        if (!draw_) throw std::bad_alloc();
+    }
+
+    void plant(const Weights& weights, std::uint32_t seed) override {
+        n_rows_ = 0;
+        for (std::ptrdiff_t i = 0; i < columns_.n; ++i) {
+            const double w = weights[i];
+            rows_[n_rows_] = static_cast<std::int32_t>(i);
+            tags_[n_rows_] = tally_.tag(growth_, i, w);
+            n_rows_ += w != 0;
+        }
+        random_ = Xorshift(seed);
+        draw_.reset();
+        least_ = growth_.min_weight_leaf;
+        ones_ = !weights.real && !weights.counts;
+        if (ones_) least_ = std::max(least_, static_cast<double>(growth_.min_samples_leaf));
+        tally_.sum(tags_.data(), n_rows_, total_);
+        tree_weight_ = tally_.weight(total_);
+    }
+    std::ptrdiff_t n_rows() const override { return n_rows_; }
+    void begin(std::ptrdiff_t start, std::ptrdiff_t end) override {
+        start_ = start;
+        end_ = end;
+        tally_.sum(tags_.data() + start, end - start, total_);
+    }
+    double weight() const override { return tally_.weight(total_); }
+    double impurity() const override { return tally_.impurity(total_); }
+    void value(double* out) const override { tally_.value(total_, out); }
+    // Without monotonic constraints nothing asks for these.
+    void clip(double*, double, double) const override {}
+    double middle_value() const override { return 0; }
+
+  protected:
+    std::ptrdiff_t size() const { return end_ - start_; }
+    const std::uint32_t* tags() const { return tags_.data() + start_; }
+    const std::int32_t* rows() const { return rows_.data() + start_; }
+
+    // goes_left(i, row): of the node's i-th row.
+    template <class GoesLeft> std::ptrdiff_t divide(GoesLeft goes_left) {
+        std::ptrdiff_t left = start_, right = 0;
+        for (std::ptrdiff_t p = start_; p < end_; ++p) {
+            const std::int32_t row = rows_[p];
+            const std::uint32_t tag = tags_[p];
+            const bool to_left = goes_left(p - start_, row);
+            rows_[left] = row;
+            tags_[left] = tag;
+            pairs_[right] = static_cast<std::uint64_t>(row) << 32 | tag;
+            left += to_left;
+            right += !to_left;
+        }
+        for (std::ptrdiff_t i = 0; i < right; ++i) {
+            rows_[left + i] = static_cast<std::int32_t>(pairs_[i] >> 32);
+            tags_[left + i] = static_cast<std::uint32_t>(pairs_[i]);
+        }
+        return left;
+    }
+
+    // The split's impurities; its rows have been moved.
+    void evaluate(double impurity, Split& split) {
+        tally_.sum(tags(), split.position - start_, left_);
+        tally_.subtract(total_, left_, right_);
+        const double w = weight(), left = tally_.weight(left_), right = tally_.weight(right_);
+        split.left_impurity = tally_.impurity(left_);
+        split.right_impurity = tally_.impurity(right_);
+        split.improvement = (w / tree_weight_) * (impurity - (right / w * split.right_impurity) -
+                                                  (left / w * split.left_impurity));
+    }
+
+    const Growth& growth_;
+    const Columns& columns_;
+    const SearchKernels& kernels_;
+    Xorshift random_;
+    FeatureDraw draw_;
+    Tally tally_;
+    typename Tally::Sums total_, left_, right_;
+    std::vector<std::int32_t> rows_;
+    std::vector<std::uint32_t> tags_;
+    std::vector<std::uint64_t> pairs_;
+    std::ptrdiff_t n_rows_ = 0, start_ = 0, end_ = 0;
+    double least_ = 0;  // weight of a child
+    bool ones_ = false;  // all weights are
+    double tree_weight_ = 0;
+};
+
+// `Search` of the Tally that the criterion takes; see sums_are_exact.
+template <template <class> class Search>
+std::unique_ptr<Splitter> make_exact(const Growth& growth) {
+    if (growth.criterion == CriterionName::squared_error)
+        return std::make_unique<Search<TargetTally>>(growth);
+    if (growth.max_n_classes <= 2) return std::make_unique<Search<TwoClasses>>(growth);
+    return std::make_unique<Search<ManyClasses>>(growth);
+}
+
+}  // namespace fastml

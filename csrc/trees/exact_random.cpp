@@ -1,0 +1,94 @@
+// Random splits where sums are exact in any order.
+#include "trees/exact.h"
+
+namespace fastml {
+
+using std::ptrdiff_t;
+
+namespace {
+
+template <class Tally> class RandomExact final : public Exact<Tally> {
+  public:
+    explicit RandomExact(const Growth& growth)
+        : Exact<Tally>(growth), values_(columns_.n), left_rows_(columns_.n) {}
+
+    Split split(Inherited& inherited) override {
+        Split best{end_};
+        best_proxy_ = -std::numeric_limits<double>::infinity();
+        draw_.start(inherited.constants);
+        while (draw_.more()) {
+            const ptrdiff_t feature = draw_.next(random_);
+            if (feature < 0) continue;
+            if (try_feature(feature, best))
+                draw_.used();
+            else
+                draw_.constant();
+        }
+        inherited.constants = draw_.finish();
+        if (best.position < end_) {
+            const float* x = columns_.raw + best.feature * columns_.n;
+            const float threshold = round_down(best.threshold);
+            best.position = this->divide([&](ptrdiff_t, std::int32_t row) {
+                return x[row] != x[row] ? best.missing_go_left : x[row] <= threshold;
+            });
+            this->evaluate(inherited.impurity, best);
+        }
+        return best;
+    }
+
+  private:
+    using Exact<Tally>::growth_;
+    using Exact<Tally>::columns_;
+    using Exact<Tally>::kernels_;
+    using Exact<Tally>::random_;
+    using Exact<Tally>::draw_;
+    using Exact<Tally>::tally_;
+    using Exact<Tally>::total_;
+    using Exact<Tally>::left_;
+    using Exact<Tally>::right_;
+    using Exact<Tally>::start_;
+    using Exact<Tally>::end_;
+    using Exact<Tally>::size;
+
+    bool try_feature(ptrdiff_t feature, Split& best) {
+        const float* x = columns_.raw + feature * columns_.n;
+        const std::int32_t* rows = this->rows();
+        for (ptrdiff_t i = 0; i < size(); ++i) values_[i] = x[rows[i]];
+        float low, high;
+        const ptrdiff_t n_missing = kernels_.value_range(values_.data(), size(), &low, &high);
+        if (n_missing == size() || (n_missing == 0 && high <= low + near_value)) return false;
+
+        Split split{end_};
+        split.feature = feature;
+        split.threshold = random_.uniform(low, high);
+        split.missing_go_left = n_missing > 0 && random_.integer(0, 2);
+        if (split.threshold == high) split.threshold = low;
+        const ptrdiff_t n_left = kernels_.side(values_.data(), size(), round_down(split.threshold),
+                                               split.missing_go_left, left_rows_.data());
+        const ptrdiff_t n_right = size() - n_left;
+        if (n_left < growth_.min_samples_leaf || n_right < growth_.min_samples_leaf) return true;
+        tally_.sum_left(left_rows_.data(), this->tags(), size(), left_);
+        tally_.subtract(total_, left_, right_);
+        if (tally_.weight(left_) < this->least_ || tally_.weight(right_) < this->least_)
+            return true;
+        const double proxy = tally_.proxy(left_, right_);
+        if (!(proxy > best_proxy_)) return true;
+        best_proxy_ = proxy;
+        split.position = start_ + n_left;
+        if (n_missing == 0) split.missing_go_left = n_left > n_right;
+        best = split;
+        return true;
+    }
+
+    std::vector<float> values_;
+    std::vector<std::uint8_t> left_rows_;
+    double best_proxy_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Splitter> exact_random_splitter(const Growth& growth) {
+    return make_exact<RandomExact>(growth);
+}
+
+}  // namespace fastml
