@@ -131,6 +131,18 @@ def accelerated(
     return wrapper
 
 
+def concede(instance: Any, method: str, refusal: Unsupported) -> None:
+    """Say, from inside a call of ours on `instance`, that scikit-learn has to do the work.
+
+    For what only validated data tells: `unless` knows the arguments as they were given.
+    """
+    if config.get("strict"):
+        raise NotAcceleratedError(f"{type(instance).__name__}.{method}", *refusal)
+    for call in _in_flight.calls:
+        if call.instance is instance and call.native:
+            call.native, call.reason = False, refusal.reason
+
+
 def _stock_method(wrapper: Callable[..., Any], instance: Any) -> Callable[..., Any]:
     """The implementation that `wrapper` overrides, as a function of the instance."""
     name = wrapper.__name__

@@ -140,6 +140,22 @@ def _outliers(estimator, X, sample_weight=None, random_state=None, **params):
     return {"factors": model.negative_outlier_factor_}
 
 
+def _of_trees(estimator, X, sample_weight=None, **params):
+    """Trees on targets that rows alone do not tell; those of sparse rows are scikit-learn's."""
+    n = np.shape(X)[0] if np.ndim(X) or sparse.issparse(X) else 0
+    kinds = 3 if "Classifier" in estimator.__name__ else max(n, 1)
+    y = np.random.default_rng(n).integers(0, kinds, n)
+    with fastml.config_context(strict=fastml.get_config()["strict"] and not sparse.issparse(X)):
+        model = estimator(**params).fit(X, y, sample_weight=sample_weight)
+        trees = [tree.tree_ for tree in getattr(model, "estimators_", [model])]
+        return {
+            "threshold": np.concatenate([tree.threshold for tree in trees]),
+            "feature": np.concatenate([tree.feature for tree in trees]),
+            "value": np.concatenate([tree.value.ravel() for tree in trees]),
+            "predict()": model.predict(X),
+        }
+
+
 _QUICK = {"n_clusters": 3, "n_init": 2, "max_iter": 20, "random_state": 0}
 _ENDLESS = {"n_clusters": 200, "n_init": 20, "max_iter": 1000, "tol": 0, "random_state": 0}
 
@@ -285,6 +301,28 @@ SUBJECTS = [
     ),
     *(
         Subject(
+            name,
+            params | {"random_state": 0},
+            long=long,
+            long_shape=(400_000, 20),
+            call=_of_trees,
+            for_sparse=None,
+        )
+        for name, params, long in (
+            ("tree.DecisionTreeClassifier", {}, ({"random_state": 0},)),
+            ("tree.DecisionTreeRegressor", {"criterion": "poisson"}, ({"random_state": 0},)),
+            (
+                "ensemble.RandomForestClassifier",
+                {"n_estimators": 7},
+                ({"n_estimators": 100, "oob_score": True},),
+            ),
+            ("ensemble.ExtraTreesRegressor", {"n_estimators": 7}, ({"n_estimators": 300},)),
+            ("ensemble.BaggingRegressor", {"n_estimators": 7}, ({"n_estimators": 100},)),
+            ("ensemble.AdaBoostClassifier", {"n_estimators": 7}, ({"n_estimators": 500},)),
+        )
+    ),
+    *(
+        Subject(
             f"preprocessing.{name}",
             {},
             long=(),  # they read what there is at the speed of memory
@@ -335,6 +373,14 @@ WRAPPERS = {
     "neighbors.NearestCentroid",
     "neighbors.kneighbors_graph",
     "neighbors.radius_neighbors_graph",
+    "ensemble.AdaBoostRegressor",
+    "ensemble.BaggingClassifier",
+    "ensemble.ExtraTreesClassifier",
+    "ensemble.IsolationForest",
+    "ensemble.RandomForestRegressor",
+    "ensemble.RandomTreesEmbedding",
+    "tree.ExtraTreeClassifier",
+    "tree.ExtraTreeRegressor",
 }
 REPLACEMENTS = [subject for subject in SUBJECTS if not subject.like]
 ADDITIONS = [subject for subject in SUBJECTS if subject.like]

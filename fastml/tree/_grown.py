@@ -1,0 +1,209 @@
+"""What all our trees share: how they are fitted, and how they predict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.tree import BaseDecisionTree
+from sklearn.tree._criterion import Criterion
+from sklearn.tree._splitter import Splitter
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from fastml._native import trees as native
+from fastml._native.forest import Forest
+from fastml._runtime.dispatch import Unsupported, accelerated, concede
+from fastml._runtime.docs import documented_by
+from fastml._runtime.threads import n_threads
+from fastml.tree._nursery import Nursery
+from fastml.tree._packed import decision_path, is_packed, packed_tree
+from fastml.tree._targets import constraints_of, limits_of, max_features_of
+
+# Packing a tree takes as long as walking so many rows for each hundred nodes.
+_ROWS_PER_HUNDRED_NODES = 10
+_RAND_R_MAX = 2**31 - 1  # the bound of the one number that a splitter draws
+
+
+class GrownTree:
+    """What all our trees do, alone or in an ensemble's nursery."""
+
+    _is_classifier: bool
+
+    def _fit(
+        self,
+        X,
+        y,
+        sample_weight=None,
+        check_input=True,
+        missing_values_in_feature_mask=None,
+    ):
+        missing = missing_values_in_feature_mask
+        nursery = vars(self).get("_fastml_nursery")
+        if nursery is None:
+            nursery = Nursery(n_threads())
+        elif not nursery.shares(X):
+            nursery = Nursery(nursery.n_threads, owner=nursery.owner)
+        if check_input:
+            X, y, missing = nursery.checked(self, X, y)
+        refusal = refusal_of(self, X)
+        if refusal is None:
+            refusal = self._plant(nursery, X, y, sample_weight)
+        if refusal is not None:
+            self._concede(nursery, refusal)
+            super()._fit(X, y, sample_weight, False, missing)
+        return self
+
+    def _concede(self, nursery: Nursery, refusal: Unsupported) -> None:
+        if self.criterion == "misclassification":
+            raise ValueError(f"criterion='misclassification' is not possible: {refusal.reason}")
+        concede(self, "fit", refusal)
+        if nursery.owner is not None:
+            concede(nursery.owner, "fit", refusal)
+
+    def _checked(self, X: Any, y: Any) -> tuple[Any, Any, np.ndarray | None]:
+        """X and y as trees take them, and which features miss values."""
+        for_X = {"dtype": np.float32, "accept_sparse": "csc", "ensure_all_finite": False}
+        for_y = {"ensure_2d": False, "dtype": None}
+        X, y = validate_data(self, X, y, validate_separately=(for_X, for_y))
+        missing = self._compute_missing_values_in_feature_mask(X)
+        if issparse(X):
+            X.sort_indices()
+            if X.indices.dtype != np.intc or X.indptr.dtype != np.intc:
+                raise ValueError("No support for np.int64 index based sparse matrices")
+        if isinstance(self.criterion, str) and self.criterion == "poisson":
+            if np.any(y < 0):
+                raise ValueError(
+                    "Some value(s) of y are negative which is not allowed for Poisson regression."
+                )
+            if np.sum(y) <= 0:
+                raise ValueError(
+                    "Sum of y is not positive which is necessary for Poisson regression."
+                )
+        return X, y, missing
+
+    def _plant(self, nursery: Nursery, X: Any, y: Any, sample_weight: Any) -> Unsupported | None:
+        """Hand all that the tree needs to the nursery, or say why it cannot grow there."""
+        n, d = X.shape
+        self.n_features_in_ = d
+        targets = nursery.targets(y, self._is_classifier)
+        targets.describe(self)
+        self.max_features_ = max_features_of(self, d)
+        if len(targets.values) != n:
+            raise ValueError(
+                f"Number of labels={len(targets.values)} does not match number of samples={n}"
+            )
+        weights = sample_weight
+        if weights is not None and not _are_counts(weights, n):
+            weights = _check_sample_weight(weights, X, dtype=np.float64)
+        if getattr(self, "class_weight", None) is not None:
+            by_class = targets.class_weights(self.class_weight)
+            weights = by_class if weights is None else weights * by_class
+        if weights is not None and weights.min() < 0:
+            return Unsupported(
+                "sample_weight", "negative weights are not compiled", "leave such rows out"
+            )
+        weight = 0.0
+        if self.min_weight_fraction_leaf > 0:
+            weight = n if weights is None else np.sum(weights)
+        limits = limits_of(self, n, d, weight)
+        constraints = constraints_of(self, d, targets)
+        columns = nursery.columns(X, ranks=self.splitter == "best")
+        seed = check_random_state(self.random_state).randint(0, _RAND_R_MAX)
+        nursery.plant(self, seed, weights, limits, (columns, targets, self.criterion, constraints))
+        return None
+
+    def _validate_X_predict(self, X, check_input):
+        nursery = vars(self).get("_fastml_nursery")
+        if check_input and nursery is not None:
+            return nursery.queries(X, lambda: super(GrownTree, self)._validate_X_predict(X, True))
+        return super()._validate_X_predict(X, check_input)
+
+    def _packed(self, X: Any) -> Forest | None:
+        """The packed tree, if that is the quicker way to send X through it."""
+        if not issparse(X) and not isinstance(X, np.ndarray):
+            return None  # which is an error
+        if "_fastml_nursery" in vars(self):
+            return Forest([self.tree_], n_threads())  # needed once
+        few = X.shape[0] * 100 < _ROWS_PER_HUNDRED_NODES * self.tree_.node_count
+        return None if few and not is_packed(self) else packed_tree(self)
+
+    def _values(self, X: Any) -> np.ndarray:
+        """What the leaves hold that rows reach, shape (n, n_outputs, max_n_classes)."""
+        forest = self._packed(X)
+        if forest is None:
+            return self.tree_.predict(X).reshape(X.shape[0], *self.tree_.value.shape[1:])
+        return forest.predict(X, n_threads())
+
+    @documented_by(BaseDecisionTree.predict)
+    @accelerated
+    def predict(self, X, check_input=True):
+        """Predict the class or the value of each row of `X`."""
+        check_is_fitted(self)
+        X = self._validate_X_predict(X, check_input)
+        if not self._is_classifier:
+            values = self._values(X)
+            return values[:, 0, 0] if self.n_outputs_ == 1 else values[:, :, 0]
+        forest = self._packed(X)
+        codes = self._values(X).argmax(axis=2) if forest is None else forest.classes(X, n_threads())
+        return labels_of(self, codes)
+
+    @documented_by(BaseDecisionTree.apply)
+    @accelerated
+    def apply(self, X, check_input=True):
+        """Return the leaf that each row of `X` ends up in."""
+        check_is_fitted(self)
+        X = self._validate_X_predict(X, check_input)
+        forest = self._packed(X)
+        return self.tree_.apply(X) if forest is None else forest.apply(X, n_threads())[:, 0]
+
+    @documented_by(BaseDecisionTree.decision_path)
+    @accelerated
+    def decision_path(self, X, check_input=True):
+        """Return which nodes of the tree the rows of `X` pass through."""
+        X = self._validate_X_predict(X, check_input)
+        forest = self._packed(X)
+        if forest is None:
+            return self.tree_.decision_path(X)
+        return decision_path(forest, [self.tree_], X, alone=True)
+
+
+def labels_of(model: Any, codes: np.ndarray) -> np.ndarray:
+    """The labels of class codes (n, n_outputs), shaped as scikit-learn's predictions."""
+    if model.n_outputs_ == 1:
+        return model.classes_.take(codes[:, 0], axis=0)
+    labels = np.empty(codes.shape, dtype=model.classes_[0].dtype)
+    for k, classes in enumerate(model.classes_):
+        labels[:, k] = classes.take(codes[:, k], axis=0)
+    return labels
+
+
+def shares_of(model: Any, values: np.ndarray) -> Any:
+    """The shares of classes (n, n_outputs, max_n_classes), as `predict_proba` has them."""
+    if model.n_outputs_ == 1:
+        return values[:, 0, : model.n_classes_]
+    return [np.ascontiguousarray(values[:, k, :m]) for k, m in enumerate(model.n_classes_)]
+
+
+def _are_counts(weights: Any, n: int) -> bool:
+    """Whether weights are integers that need no check, such as a bootstrap's."""
+    if not isinstance(weights, np.ndarray) or weights.dtype.kind != "i" or weights.shape != (n,):
+        return False
+    return bool(weights.any())
+
+
+def refusal_of(tree: Any, X: Any) -> Unsupported | None:
+    """Why trees like this one cannot be grown natively on X."""
+    for name, kind in (("criterion", Criterion), ("splitter", Splitter)):
+        if isinstance(getattr(tree, name), kind):
+            return Unsupported(name, f"{name} objects are not compiled", f"give the {name} by name")
+    if not isinstance(tree.criterion, str):
+        return None  # which is an error
+    sparse = issparse(X)
+    reason = native.refusal(tree.criterion, sparse=sparse)
+    if reason is None:
+        return None
+    if sparse:
+        return Unsupported("X", reason, "pass a dense array")
+    return Unsupported("criterion", reason, "use another criterion")
