@@ -31,28 +31,35 @@ inline double poisson_proxy(double w, double rest, double left, double right) {
            right * (std::log(right / rest) / std::log(2.0));
 }
 
-// As score_block; proxies of splits that are not the best are -infinity as well.
+// As score_block; proxies of splits that are not the best are -infinity as well. All arrays have
+// room for a whole number of vectors, and hold anything from `count` on.
 inline double score_poisson_block(const double* w, const double* left, const double* right,
                                   ptrdiff_t count, double total, double least, double* proxies) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     constexpr double smallest = std::numeric_limits<double>::min();
     constexpr double largest = std::numeric_limits<double>::max();
     // proxies: what a split has at most. One has `sure` at least.
+    constexpr ptrdiff_t lanes = FML_VECTOR_BYTES / sizeof(double);
+    double surest[lanes];
+    for (ptrdiff_t l = 0; l < lanes; ++l) surest[l] = -infinity;
+    for (ptrdiff_t from = 0; from < count; from += lanes)
+#pragma omp simd
+        for (ptrdiff_t l = 0; l < lanes; ++l) {
+            const ptrdiff_t s = from + l;
+            const double rest = total - w[s], mean_l = left[s] / w[s], mean_r = right[s] / rest;
+            const double proxy = left[s] * log2_near(mean_l) + right[s] * log2_near(mean_r);
+            const double error = near_error * (left[s] + right[s]);
+            const bool near = (mean_l >= smallest) & (mean_l <= largest) & (mean_r >= smallest) &
+                              (mean_r <= largest);
+            const bool allowed = (left[s] > no_target) & (right[s] > no_target) & (w[s] >= least) &
+                                 (rest >= least) & (s < count);
+            const double most = near ? proxy + error : infinity;
+            const double fewest = near & allowed ? proxy - error : -infinity;
+            proxies[s] = allowed ? most : -infinity;
+            surest[l] = fewest > surest[l] ? fewest : surest[l];
+        }
     double sure = -infinity;
-#pragma omp simd reduction(max : sure)
-    for (ptrdiff_t s = 0; s < count; ++s) {
-        const double l = left[s], r = right[s], rest = total - w[s];
-        const double mean_l = l / w[s], mean_r = r / rest;
-        const double proxy = l * log2_near(mean_l) + r * log2_near(mean_r);
-        const double error = near_error * (l + r);
-        const bool near =
-            (mean_l >= smallest) & (mean_l <= largest) & (mean_r >= smallest) & (mean_r <= largest);
-        const bool allowed = (l > no_target) & (r > no_target) & (w[s] >= least) & (rest >= least);
-        const double most = near ? proxy + error : infinity;
-        const double fewest = near & allowed ? proxy - error : -infinity;
-        proxies[s] = allowed ? most : -infinity;
-        sure = fewest > sure ? fewest : sure;
-    }
+    for (ptrdiff_t l = 0; l < lanes; ++l) sure = surest[l] > sure ? surest[l] : sure;
     double best = -infinity;
     for (ptrdiff_t s = 0; s < count; ++s) {
         const bool hopeless = proxies[s] < sure || proxies[s] == -infinity;
