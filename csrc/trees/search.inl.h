@@ -2,6 +2,7 @@
 // splits at a time. This family is compiled without contraction to fused multiply-adds, which
 // round differently.
 #include "common/simd.inl.h"
+#include "trees/screen.inl.h"
 
 // Up to here a node is sorted by counting, for each key, how many are smaller.
 constexpr ptrdiff_t small_node = FML_VECTOR_BYTES * 2;
