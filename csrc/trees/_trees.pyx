@@ -30,6 +30,7 @@ cdef extern from "trees/tree.h" namespace "fastml" nogil:
         misclassification
         squared_error
         poisson
+        absolute_error
 
     cdef cppclass Growth:
         const CColumns* columns
@@ -71,6 +72,7 @@ CRITERIA = {
     "squared_error": CriterionName.squared_error,
     "friedman_mse": CriterionName.squared_error,
     "poisson": CriterionName.poisson,
+    "absolute_error": CriterionName.absolute_error,
 }
 
 

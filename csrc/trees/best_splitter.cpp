@@ -89,7 +89,9 @@ class BestSplitter final : public Sequential {
     // Rows [start, end) and their codes, by code, as scikit-learn would leave them.
     void sort(const Column& column, ptrdiff_t end) {
         const ptrdiff_t m = end - start_;
-        if (m > kernels_.small_node || column.n_values >= 1 << 23 || !sort_small(end))
+        const bool surely_tied = column.n_values < m && m > 15;
+        if (m > kernels_.small_node || surely_tied || column.n_values >= 1 << 23 ||
+            !sort_small(end))
             replay_sort(&codes_[start_], &rows_[start_], m, scratch_);
     }
 

@@ -284,6 +284,7 @@ std::unique_ptr<Criterion> make_criterion(const Growth& growth, const std::int32
         case CriterionName::entropy: return std::make_unique<Entropy>(growth, rows);
         case CriterionName::misclassification:
             return std::make_unique<Misclassification>(growth, rows);
+        case CriterionName::absolute_error: return absolute_error(growth, rows);
         case CriterionName::poisson: return std::make_unique<Poisson>(growth, rows);
         default: return std::make_unique<SquaredError>(growth, rows);
     }

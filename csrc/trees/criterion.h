@@ -13,11 +13,16 @@ class Criterion {
     Criterion(const Growth& growth, const std::int32_t* rows) : growth_(growth), rows_(rows) {}
     virtual ~Criterion() = default;
 
-    void weigh(const Weights& weights);  // starts a tree
+    virtual void weigh(const Weights& weights);  // starts a tree
     // Starts a node: adds up rows [start, end) and takes the position to start.
     virtual void init(std::ptrdiff_t start, std::ptrdiff_t end) = 0;
     virtual void reset() = 0;                         // position to start, after rows were moved
     virtual void update(std::ptrdiff_t position) = 0;  // forward only
+    // The same for one position alone, after which none but it is asked about.
+    virtual void settle(std::ptrdiff_t position) {
+        reset();
+        update(position);
+    }
     virtual double impurity() const = 0;
     virtual void children_impurity(double* left, double* right) const = 0;
     // Larger is better; its order among the splits of a node is that of the improvement.
@@ -58,5 +63,6 @@ class Criterion {
 
 // Throws std::bad_alloc. `growth` and `rows` stay the caller's.
 std::unique_ptr<Criterion> make_criterion(const Growth& growth, const std::int32_t* rows);
+std::unique_ptr<Criterion> absolute_error(const Growth& growth, const std::int32_t* rows);
 
 }  // namespace fastml

@@ -21,7 +21,7 @@ class Xorshift {
         return state_ & largest;
     }
     std::ptrdiff_t integer(std::ptrdiff_t low, std::ptrdiff_t high) {  // in [low, high)
-        return low + static_cast<std::ptrdiff_t>(next()) % (high - low);
+        return low + next() % static_cast<std::uint32_t>(high - low);  // 64 bits take their time
     }
     double uniform(double low, double high) {
         return (high - low) * static_cast<double>(next()) / static_cast<double>(largest) + low;

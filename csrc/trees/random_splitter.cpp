@@ -15,8 +15,9 @@ class RandomSplitter final : public Sequential {
     explicit RandomSplitter(const Growth& growth)
         : Sequential(growth), values_(columns_.n), left_(columns_.n), scratch_(columns_.n),
           kernels_(search_kernels()),
-          screens_(growth.criterion == CriterionName::squared_error && growth.n_outputs == 1),
-          points_(screens_ ? columns_.n : 0) {
+          adds_itself_(growth.criterion == CriterionName::squared_error && growth.n_outputs == 1 &&
+                       !growth.monotonic),
+          points_(adds_itself_ ? columns_.n : 0) {
         if (!scratch_) throw std::bad_alloc();
     }
 
@@ -26,12 +27,6 @@ class RandomSplitter final : public Sequential {
             const double w = weights[static_cast<ptrdiff_t>(i)];
             points_[i] = {w, w * growth_.y[i]};
         }
-    }
-    void begin(ptrdiff_t start, ptrdiff_t end) override {
-        Sequential::begin(start, end);
-        size_of_sums_ = 0;
-        if (screens_)
-            for (ptrdiff_t p = start; p < end; ++p) size_of_sums_ += std::fabs(points_[rows_[p]].wy);
     }
 
   private:
@@ -55,38 +50,42 @@ class RandomSplitter final : public Sequential {
         if (split.threshold == high) split.threshold = low;
         split.position = start_ + kernels_.side(values_.data(), m, round_down(split.threshold),
                                                 split.missing_go_left, left_.data());
-        const bool hopeless = leaves_too_few(split.position) || (screens_ && is_worse());
         replay_partition(&rows_[start_], left_.data(), m, scratch_);
-        if (hopeless) return true;
-        criterion_->reset();
-        criterion_->update(split.position);
-        if (improves(feature, inherited)) {
-            if (n_missing == 0)
-                split.missing_go_left = split.position - start_ > end_ - split.position;
-            best = split;
-        }
+        if (leaves_too_few(split.position)) return true;
+        if (adds_itself_ ? !improves(split.position) : !improves(split.position, feature, inherited))
+            return true;
+        if (n_missing == 0) split.missing_go_left = split.position - start_ > end_ - split.position;
+        best = split;
         return true;
     }
 
-    // Whether the split must be worse than the best one so far, to judge by sums that are added in
-    // an order of their own. They are off by no more than m * epsilon of the sum of the |w y|, and
-    // so are the exact ones; the proxy, of squares over weights, takes over a few times that.
-    bool is_worse() const {
-        const ptrdiff_t m = end_ - start_;
-        const std::int32_t* rows = &rows_[start_];
-        double w = 0, wy = 0;
-        for (ptrdiff_t i = 0; i < m; ++i) {
-            const Point& point = points_[rows[i]];
-            const double side = left_[i];
-            w += side * point.w;
-            wy += side * point.wy;
+    bool improves(ptrdiff_t position, ptrdiff_t feature, const Inherited& inherited) {
+        criterion_->settle(position);
+        return Sequential::improves(feature, inherited);
+    }
+    // The same, as the criterion of squared error would add up.
+    bool improves(ptrdiff_t position) {
+        const double total_w = criterion_->node_weight(), total = criterion_->node_sums()[0];
+        double w = 0, left = 0;
+        if (position - start_ <= end_ - position) {
+            for (ptrdiff_t p = start_; p < position; ++p) {
+                w += points_[rows_[p]].w;
+                left += points_[rows_[p]].wy;
+            }
+        } else {
+            w = total_w;
+            left = total;
+            for (ptrdiff_t p = end_ - 1; p >= position; --p) {
+                w -= points_[rows_[p]].w;
+                left -= points_[rows_[p]].wy;
+            }
         }
-        const double rest = criterion_->node_weight() - w;
-        const double right = criterion_->node_sums()[0] - wy;
-        if (!(w > 0 && rest > 0)) return false;
-        const double error = 16 * static_cast<double>(m) * std::numeric_limits<double>::epsilon() *
-                             size_of_sums_ * size_of_sums_ * (1 / w + 1 / rest);
-        return wy * wy / w + right * right / rest + error < best_proxy_;
+        const double rest = total_w - w, right = total - left;
+        if (w < growth_.min_weight_leaf || rest < growth_.min_weight_leaf) return false;
+        const double proxy = left * left / w + right * right / rest;
+        if (!(proxy > best_proxy_)) return false;
+        best_proxy_ = proxy;
+        return true;
     }
 
     bool must_partition(const Split& best, ptrdiff_t last_feature) const override {
@@ -105,9 +104,8 @@ class RandomSplitter final : public Sequential {
     std::vector<std::uint8_t> left_;
     ReplayScratch scratch_;
     const SearchKernels& kernels_;
-    const bool screens_;  // squared error of one output: most splits need no exact sums
+    const bool adds_itself_;
     std::vector<Point> points_;
-    double size_of_sums_ = 0;
 };
 
 }  // namespace

@@ -57,8 +57,7 @@ class Sequential : public Splitter {
         }
         if (best.position < end_) {
             if (must_partition(best, last)) partition(best);
-            criterion_->reset();
-            criterion_->update(best.position);
+            criterion_->settle(best.position);
             criterion_->children_impurity(&best.left_impurity, &best.right_impurity);
             best.improvement = criterion_->improvement(inherited.impurity, best.left_impurity,
                                                        best.right_impurity);
