@@ -20,7 +20,6 @@ FAMILIES = {
     "kmedians": "kmedians",
     "neighbors": "neighbors",
     "pairwise": "pairwise",
-    "replay": "trees",
     "scaling": "scaling",
     "strings": "strings",
     "trees": "trees",

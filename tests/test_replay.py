@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from fastml._native.replay import replay_missing_last, replay_partition, replay_sort
+from fastml._native.trees import replay_missing_last, replay_partition, replay_sort
 from sklearn.utils._sorting import _py_simultaneous_sort
 
 SIZES = (*range(70), 100, 127, 128, 129, 255, 500, 777, 1000, 2047, 3000)
