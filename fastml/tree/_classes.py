@@ -75,9 +75,9 @@ class DecisionTreeRegressor(Versioned, GrownTree, StockDecisionTreeRegressor):
     Examples
     --------
     >>> from fastml.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor(max_depth=1).fit([[0], [1], [2], [3]], [0, 0, 1, 3])
-    >>> tree.predict([[0.5], [2.5]])
-    array([0.33333333, 3.        ])
+    >>> tree = DecisionTreeRegressor(max_depth=1).fit([[0], [1], [2], [3]], [0, 1, 2, 9])
+    >>> tree.predict([[1], [4]])
+    array([1., 9.])
     """
 
     _is_classifier = False

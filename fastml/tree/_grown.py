@@ -23,6 +23,7 @@ from fastml.tree._targets import constraints_of, limits_of, max_features_of
 
 # Packing a tree takes as long as walking so many rows for each hundred nodes.
 _ROWS_PER_HUNDRED_NODES = 10
+_TINY = 1 << 12  # values
 _RAND_R_MAX = 2**31 - 1  # the bound of the one number that a splitter draws
 
 
@@ -67,7 +68,9 @@ class GrownTree:
         for_X = {"dtype": np.float32, "accept_sparse": "csc", "ensure_all_finite": False}
         for_y = {"ensure_2d": False, "dtype": None}
         X, y = validate_data(self, X, y, validate_separately=(for_X, for_y))
-        missing = self._compute_missing_values_in_feature_mask(X)
+        # Of little data the tags of the estimator, which that asks for, would be most of the work.
+        tiny = isinstance(X, np.ndarray) and X.size < _TINY and np.isfinite(X).all()
+        missing = None if tiny else self._compute_missing_values_in_feature_mask(X)
         if issparse(X):
             X.sort_indices()
             if X.indices.dtype != np.intc or X.indptr.dtype != np.intc:

@@ -22,6 +22,7 @@ from fastml.tree._targets import Limits, Targets, whole
 
 # Weights of waiting trees take up to so many bytes, or those of a few trees for each thread.
 _BATCH_BYTES, _TREES_PER_THREAD = 1 << 24, 3
+_VALUES_PER_THREAD = 1 << 13  # fewer are done before another thread is awake
 _SEEDS = np.iinfo(np.int32).max
 
 
@@ -99,7 +100,7 @@ class Nursery:
     def columns(self, X: np.ndarray, ranks: bool) -> Any:
         """The columns of X, coded as splits by rank or at random want them."""
         if self._columns is None or self._columns[0] is not X or self._columns[1] != ranks:
-            coded = native.Columns(X, ranks=ranks, n_threads=self.n_threads)
+            coded = native.Columns(X, ranks=ranks, n_threads=self._threads(X.size))
             self._columns = (X, ranks, coded)
         return self._columns[2]
 
@@ -126,6 +127,10 @@ class Nursery:
         if not self.patient or len(self._seedlings) >= self._batch(len(soil[1].values)):
             self.grow()
 
+    def _threads(self, values: int) -> int:
+        """How many threads so many values are worth."""
+        return 1 if values < _VALUES_PER_THREAD else self.n_threads
+
     def _batch(self, n: int) -> int:
         return max(_TREES_PER_THREAD * self.n_threads, _BATCH_BYTES // (4 * n))
 
@@ -144,7 +149,7 @@ class Nursery:
             criterion=criterion,
             n_classes=targets.n_classes,
             monotonic_cst=constraints,
-            n_threads=self.n_threads,
+            n_threads=self._threads(len(seeds) * columns.n * columns.d),
             **limits._asdict(),
         )
         widths = targets.n_classes
@@ -154,7 +159,8 @@ class Nursery:
             tree.tree_ = Tree(columns.d, widths, len(widths))
             state = {"max_depth": depth, "node_count": len(nodes), "nodes": nodes, "values": values}
             tree.tree_.__setstate__(state)
-            tree._prune_tree()
+            if tree.ccp_alpha > 0:
+                tree._prune_tree()
             if self._on_grown is not None and self._on_grown(tree):
                 self.closed = True
 

@@ -50,8 +50,8 @@ def reduced_error_prune(tree, X_val, y_val, sample_weight=None):
     >>> X, y = [[0], [1], [2], [3]], [0, 1, 0, 1]
     >>> tree = DecisionTreeClassifier(random_state=0).fit(X, y)
     >>> pruned = reduced_error_prune(tree, [[0], [1], [2], [3]], [0, 0, 1, 1])
-    >>> tree.get_n_leaves(), pruned.get_n_leaves()
-    (4, 2)
+    >>> print(tree.get_n_leaves(), pruned.get_n_leaves())
+    4 2
     """
     if not isinstance(tree, BaseDecisionTree | BaseForest):
         raise TypeError(f"tree must be a decision tree or a forest, not {type(tree).__name__}.")
