@@ -20,19 +20,23 @@ using std::ptrdiff_t;
 
 namespace {
 
-int bits_of(ptrdiff_t most) {
+int bits_of(std::uint64_t most) {
+#if defined(__GNUC__)
+    return most ? 64 - __builtin_clzll(most) : 0;
+#else
     int bits = 0;
     for (; most; most >>= 1) ++bits;
     return bits;
+#endif
 }
 
 class AbsoluteError final : public Criterion {
   public:
     AbsoluteError(const Growth& growth, const std::int32_t* rows)
         : Criterion(growth, rows), n_(growth.columns->n), codes_(n_ * growth.n_outputs),
-          rank_of_row_(n_ * growth.n_outputs), rank_(n_), order_(n_), sorted_(n_ + 1), median_(n_),
-          errors_left_(n_), errors_right_(n_), node_medians_(growth.n_outputs),
-          distinct_(growth.n_outputs), scratch_(n_) {
+          rank_of_row_(n_ * growth.n_outputs), rank_(n_), order_(n_), sorted_(n_ + 1),
+          nodes_(n_ + n_ / 2 + 2), median_(n_), errors_left_(n_), errors_right_(n_),
+          node_medians_(growth.n_outputs), distinct_(growth.n_outputs), scratch_(n_) {
         if (!scratch_) throw std::bad_alloc();
         if (growth.monotonic) {
             medians_left_.resize(n_);
@@ -268,34 +272,70 @@ class AbsoluteError final : public Criterion {
         return levels;
     }
 
-    template <bool ones> void add_up(ptrdiff_t first, ptrdiff_t step, std::vector<double>& errors) {
-        double* level[most_levels];
-        lay_out(reinterpret_cast<double*>(scratch_.front.get()), level);
-        const int levels = bits_of(size() - 1);
+    // The same tree for ranks below 2^levels as a heap: the halves of h = 2^levels + rank, down to
+    // 1, are the nodes above. The sum of those below r is taken from the top. In a small tree every
+    // node on the way is looked at again, the number of levels being known to the compiler; in a
+    // large one `path` keeps what they hold, as r moves little.
+    template <bool ones, int fixed>
+    void add_up(ptrdiff_t first, ptrdiff_t step, std::vector<double>& errors) {
+        const int levels = fixed ? fixed : bits_of(static_cast<std::uint64_t>(size() - 1));
+        const std::uint32_t top = std::uint32_t{1} << levels;
+        double* const node = nodes_.data();
+        std::fill_n(node, (top + size()) / 2 + 1, 0.0);
+        double path[most_levels] = {};
         double total_w = 0, total_wy = 0;
+        std::uint32_t last = 0;
         ptrdiff_t p = first;
         for (ptrdiff_t t = 0; t < size(); ++t, p += step) {
-            const std::uint32_t rank = rank_[p];
+            const std::uint32_t rank = rank_[p], r = static_cast<std::uint32_t>(order_[p]);
             const double w = ones ? 1.0 : weight(start_ + p), wy = w * sorted_[rank];
             // A node takes the rows of its left half only: zero for those of the right.
             const double share[2] = {wy, 0.0};
-            for (int l = 0; l < levels; ++l) level[l][rank >> (l + 1)] += share[rank >> l & 1];
+            std::uint32_t h = top + rank;
+            for (int l = 0; l < levels; ++l) {
+                const std::uint32_t right = h & 1;
+                h >>= 1;
+                node[h] += share[right];
+            }
             total_w += w;
             total_wy += wy;
-            const auto r = static_cast<std::uint32_t>(order_[p]);
+            if (!fixed) path[bits_of((rank ^ r) >> 1)] += share[rank >= r];
+            h = top + r;
+            std::uint32_t moved = r ^ last;
+            for (int l = 0; fixed ? l < levels : moved != 0; ++l, moved >>= 1) {
+                const std::uint32_t left = 0 - (h & 1);
+                h >>= 1;
+                path[l] = node[h & left];  // node[0] is none
+            }
+            last = r;
             double below = 0;
-            for (int l = levels - 1; l >= 0; --l)
-                below += masked(level[l][r >> (l + 1)], r >> l & 1);
+            for (int l = levels - 1; l >= 0; --l) below += path[l];
             const double w_below = ones ? static_cast<double>((t + 1) / 2) : below_[p];
             errors[p] += error(total_w, total_wy, w_below, below, median_[p]);
         }
     }
-    static double masked(double x, std::uint32_t bit) {
-        std::uint64_t bits;
-        std::memcpy(&bits, &x, sizeof x);
-        bits &= 0 - static_cast<std::uint64_t>(bit);
-        std::memcpy(&x, &bits, sizeof x);
-        return x;
+    template <bool ones>
+    void add_up(ptrdiff_t first, ptrdiff_t step, std::vector<double>& errors) {
+        switch (bits_of(static_cast<std::uint64_t>(size() - 1))) {
+            case 1:
+                return add_up<ones, 1>(first, step, errors);
+            case 2:
+                return add_up<ones, 2>(first, step, errors);
+            case 3:
+                return add_up<ones, 3>(first, step, errors);
+            case 4:
+                return add_up<ones, 4>(first, step, errors);
+            case 5:
+                return add_up<ones, 5>(first, step, errors);
+            case 6:
+                return add_up<ones, 6>(first, step, errors);
+            case 7:
+                return add_up<ones, 7>(first, step, errors);
+            case 8:
+                return add_up<ones, 8>(first, step, errors);
+            default:
+                return add_up<ones, 0>(first, step, errors);
+        }
     }
 
     // The error and median of one set, `count` rows from `first` on, as add_up has it: a row below
@@ -400,7 +440,7 @@ class AbsoluteError final : public Criterion {
     std::vector<std::int32_t> rank_of_row_;
     std::vector<std::uint32_t> rank_;
     std::vector<std::int32_t> order_;
-    std::vector<double> sorted_, median_, below_, weight_of_rank_;
+    std::vector<double> sorted_, nodes_, median_, below_, weight_of_rank_;
     std::vector<double> errors_left_, errors_right_, medians_left_, medians_right_;
     std::vector<double> node_medians_;
     std::vector<char> distinct_;

@@ -16,6 +16,7 @@ class BestSplitter final : public Sequential {
           score_(growth.n_outputs > 1 || growth.monotonic           ? nullptr
                  : growth.criterion == CriterionName::gini          ? kernels_.gini
                  : growth.criterion == CriterionName::squared_error ? kernels_.squares
+                 : growth.criterion == CriterionName::poisson       ? kernels_.poisson
                                                                     : nullptr),
           points_(score_ ? columns_.n : 0), sums_(growth.max_n_classes) {
         if (!scratch_) throw std::bad_alloc();

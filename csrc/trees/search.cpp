@@ -1,5 +1,6 @@
 #include "trees/search.h"
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -15,7 +16,7 @@ namespace fastml {
 
 #define FML_SEARCH(isa)                                                     \
     {isa::small_node, isa::rank_sort_block, isa::score_block<isa::Squares>, \
-     isa::score_block<isa::Gini>, isa::score_binary_block, isa::range_block, \
+     isa::score_block<isa::Gini>, isa::score_poisson_block, isa::score_binary_block, isa::range_block, \
      isa::value_range_block, isa::pair_sums_block, \
      isa::side_block, isa::pair_sums_left_block}
 

@@ -10,7 +10,7 @@ struct SearchKernels {
     void (*rank_sort)(const std::int32_t* keys, std::ptrdiff_t m, std::int32_t* sorted);
     using Score = double (*)(const double* w, const double* left, const double* right,
                              std::ptrdiff_t count, double total, double least, double* proxies);
-    Score squares, gini;
+    Score squares, gini, poisson;
     double (*binary)(const double* w, const double* left, std::ptrdiff_t count, double total,
                      double total_left, double least, double* proxies);
     void (*range)(const std::uint32_t* codes, std::ptrdiff_t m, std::uint32_t* least,

@@ -2,6 +2,7 @@
 // splits at a time. This family is compiled without contraction to fused multiply-adds, which
 // round differently.
 #include "common/simd.inl.h"
+#include "trees/screen.inl.h"
 
 // Up to here a node is sorted by counting, for each key, how many are smaller.
 constexpr ptrdiff_t small_node = FML_VECTOR_BYTES * 2;
@@ -151,8 +152,8 @@ inline ptrdiff_t side_block(const float* values, ptrdiff_t m, float threshold, s
 #pragma omp simd reduction(+ : count)
     for (ptrdiff_t i = 0; i < m; ++i) {
         const float value = values[i];
-        const std::uint8_t side = value != value ? missing : value <= threshold;
-        left[i] = side;
+        const std::int32_t side = (value <= threshold) | ((value != value) & missing);
+        left[i] = static_cast<std::uint8_t>(side);
         count += side;
     }
     return count;
