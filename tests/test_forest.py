@@ -167,8 +167,6 @@ def test_many_outputs(outputs):
     rng = np.random.default_rng(0)
     targets = rng.normal(size=(300, outputs)).squeeze()
     regression = RandomForestRegressor(5, random_state=0).fit(X, targets)
-        X, rng.normal(size=(300, outputs)).squeeze()
-    )
     labels = rng.integers(0, [3, 2, 7, 60, 4][:outputs], (300, outputs))
     classes = RandomForestClassifier(5, random_state=0).fit(X, labels.squeeze())
     for model in (regression, classes):

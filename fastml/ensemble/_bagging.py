@@ -116,7 +116,7 @@ class BaggingClassifier(Versioned, StockBaggingClassifier, Orchard):
     @accelerated
     def fit(self, X, y, sample_weight=None, **fit_params):
         """Build a bagging ensemble of estimators from the training set (`X`, `y`)."""
-        return super().fit(X, y, sample_weight, **fit_params)
+        return super().fit(X, y, sample_weight=sample_weight, **fit_params)
 
     @documented_by(StockBaggingClassifier.predict_proba)
     @accelerated(unless=_not_native)
@@ -150,7 +150,7 @@ class BaggingRegressor(Versioned, StockBaggingRegressor, Orchard):
     @accelerated
     def fit(self, X, y, sample_weight=None, **fit_params):
         """Build a bagging ensemble of estimators from the training set (`X`, `y`)."""
-        return super().fit(X, y, sample_weight, **fit_params)
+        return super().fit(X, y, sample_weight=sample_weight, **fit_params)
 
     @documented_by(StockBaggingRegressor.predict)
     @accelerated(unless=_not_native)

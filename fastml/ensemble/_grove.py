@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 from sklearn.ensemble._forest import BaseForest, ForestClassifier, ForestRegressor
 from sklearn.utils.validation import check_is_fitted
 
@@ -54,9 +53,10 @@ class Grove(Seedbed, BaseForest):
     def fit(self, X, y, sample_weight=None):
         """Build a forest of trees from the training set (`X`, `y`)."""
         metadata = {"sample_weight": sample_weight}
-        grown = len(self.estimators_) if self.warm_start and hasattr(self, "estimators_") else 0
-        with fit_task(self, self.n_estimators - grown, X=X, y=y, metadata=metadata) as task:
-            report = _Report(self, task) if task else None
+        grown = list(getattr(self, "estimators_", ())) if self.warm_start else []
+        more = self.n_estimators - len(grown)
+        with fit_task(self, more, X=X, y=y, metadata=metadata) as task:
+            report = _Report(self, task, grown) if task else None
             with raising(self, n_threads=n_threads(self.n_jobs), patient=True, on_grown=report):
                 super().fit(X, y, sample_weight)
         return self
@@ -134,8 +134,8 @@ class Means(OutOfBag):
 class _Report:
     """Tells callbacks of each tree, and whether one of them has had enough."""
 
-    def __init__(self, forest: Any, task: Task) -> None:
-        self._forest, self._task, self._trees = forest, task, []
+    def __init__(self, forest: Any, task: Task, trees: list[Any]) -> None:
+        self._forest, self._task, self._trees = forest, task, trees
 
     def __call__(self, tree: Any) -> bool:
         self._trees.append(tree)
@@ -145,8 +145,9 @@ class _Report:
     def _fitted(self) -> dict[str, Any]:
         """The forest of the trees so far."""
         forest = self._forest
-        attributes: dict[str, Any] = {"estimators_": [*forest.estimators_, *self._trees]}
-        if is_classifier(forest) and forest.n_outputs_ == 1:
+        attributes: dict[str, Any] = {"estimators_": list(self._trees)}
+        # One list for each output until the end of the fit, where a single one is taken out.
+        if isinstance(getattr(forest, "classes_", None), list) and forest.n_outputs_ == 1:
             attributes["classes_"] = forest.classes_[0]
             attributes["n_classes_"] = forest.n_classes_[0]
         return attributes

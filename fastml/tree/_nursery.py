@@ -163,6 +163,7 @@ class Nursery:
                 tree._prune_tree()
             if self._on_grown is not None and self._on_grown(tree):
                 self.closed = True
+                return
 
 
 def _stacked(weights: list[Any]) -> np.ndarray | None:

@@ -131,14 +131,16 @@ def constraints_of(tree: Any, d: int, targets: Targets) -> np.ndarray | None:
 
 def whole(weights: np.ndarray) -> np.ndarray:
     """The weights as counts (int32) if they are, else as float64."""
-    if weights.dtype == np.int32 or (weights.dtype.kind == "f" and not _are_counts(weights)):
+    if weights.dtype == np.int32:
         return weights
-    return weights.astype(np.int32)
+    return weights.astype(np.int32 if _are_counts(weights) else np.float64, copy=False)
 
 
 def _are_counts(weights: np.ndarray) -> bool:
     # Most that are not are told by the first few.
     for part in (weights[:64], weights):
-        if not (part == np.floor(part)).all() or part.max(initial=0) > np.iinfo(np.int32).max:
+        if weights.dtype.kind == "f" and not (part == np.floor(part)).all():
+            return False
+        if part.max(initial=0) > np.iinfo(np.int32).max:
             return False
     return True
