@@ -14,8 +14,8 @@ from operator import is_
 from typing import Any, NamedTuple
 
 import numpy as np
-from fastml._native.forest import Forest
 
+from fastml._native.forest import Forest
 from fastml._runtime.threads import n_threads
 
 
