@@ -57,11 +57,11 @@ void walk_rows(const PackedTree& tree, const float* X, ptrdiff_t rows, ptrdiff_t
             for (int s = 0; s < steps; ++s)
                 for (int k = 0; k < lanes; ++k) now[k] = next_node<missing>(nodes[now[k]], x[k]);
             const ptrdiff_t count = std::min<ptrdiff_t>(lanes, rows - i);
-            for (ptrdiff_t k = 0; k < count; ++k) {
-                const std::uint32_t r = row[i + k];
-                leaf[r] = at[on_the_way] = now[k];
-                row[on_the_way] = r;
-                on_the_way += left && !nodes[now[k]].is_leaf();
+            for (ptrdiff_t k = 0; k < count; ++k) leaf[row[i + k]] = now[k];
+            for (ptrdiff_t k = 0; left && k < count; ++k) {
+                at[on_the_way] = now[k];
+                row[on_the_way] = row[i + k];
+                on_the_way += !nodes[now[k]].is_leaf();
             }
         }
         rows = on_the_way;
