@@ -10,6 +10,7 @@ import threading
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from fastml._native.forest import Forest
 from sklearn.ensemble import (
     AdaBoostClassifier,
@@ -30,6 +31,8 @@ from sklearn.tree._tree import Tree
 from fastml._runtime.sparse import with_short_indices
 from fastml.tree import _packed
 
+# Older ones take NaN for a number when they list the nodes that a row passes.
+PATHS_KNOW_NAN = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8)
 ROWS = (0, 1, 3, 5, 17, 64, 200)  # row by row, and in blocks with and without a rest
 
 
@@ -116,6 +119,8 @@ def test_one_tree(kind, threads):
         Q = X[:n]
         assert same_bits(forest.predict(Q, threads)[:, 0], tree.predict(Q))
         assert same_bits(forest.apply(Q, threads)[:, 0], tree.apply(Q))
+        if np.isnan(Q).any() and not PATHS_KNOW_NAN:
+            continue
         ours = _packed.decision_path(forest, [tree], Q, alone=True)
         theirs = tree.decision_path(Q)
         assert type(ours) is type(theirs)
@@ -150,15 +155,15 @@ def test_forests(kind):
                 codes = forest.classes(Q, threads)[:, 0]
                 assert same_bits(model.classes_.take(codes), model.predict(Q))
         trees = [tree.tree_ for tree in model.estimators_]
-        ours, theirs = (
-            _packed.decision_path(forest, trees, Q, alone=False),
-            model.decision_path(Q)[0],
-        )
+        each = np.stack([tree.predict(Q).reshape(n, 1, -1) for tree in trees], axis=1)
+        assert same_bits(forest.each(Q, 2), each)
+        if np.isnan(Q).any() and not PATHS_KNOW_NAN:
+            continue
+        ours = _packed.decision_path(forest, trees, Q, alone=False)
+        theirs = model.decision_path(Q)[0]
         assert type(ours) is type(theirs)
         for name in ("data", "indices", "indptr"):
             assert same_bits(getattr(ours, name), getattr(theirs, name)), name
-        each = np.stack([tree.predict(Q).reshape(n, 1, -1) for tree in trees], axis=1)
-        assert same_bits(forest.each(Q, 2), each)
 
 
 @pytest.mark.parametrize("outputs", [1, 2, 5])
@@ -303,7 +308,7 @@ def test_corrupted_shapes():
             Forest(bad)
     two = DecisionTreeRegressor(max_depth=2).fit(X, np.stack([y, y], axis=1)).tree_
     fewer = DecisionTreeRegressor(max_depth=2).fit(X[:, :3], y).tree_
-    for trees, message in (([tree, two], "values are not of shape"), ([tree, fewer], "3 features")):
+    for trees, message in (([tree, two], r"and not \(\d+, 1, 1\)"), ([tree, fewer], "3 features")):
         with pytest.raises(ValueError, match=message):
             Forest(trees)
     with pytest.raises(ValueError, match="needs a tree"):
@@ -311,7 +316,7 @@ def test_corrupted_shapes():
     for columns in ([0, 1], [0, 1, 2, 3, 4, 9], [0, 1, 2, 3, 4, -1]):
         with pytest.raises(ValueError, match="features must name 6 columns"):
             Forest([tree], features=[columns], n_features=9)
-    with pytest.raises(ValueError, match="values are not of shape"):
+    with pytest.raises(ValueError, match="its values are of shape"):
         Forest([tree], values=[np.zeros((3, 1))])
 
 

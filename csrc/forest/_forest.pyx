@@ -93,30 +93,20 @@ BATCH = 32  # trees whose arrays are copied and packed at a time
 class _Given:
     """Copies of a tree's arrays: what is checked cannot change before it is walked."""
 
-    def __init__(self, int number, tree, values, columns):
-        n = tree.node_count
-        if not 0 < n <= min(tree.capacity, 2**31 - 2):
-            raise ValueError(
-                f"tree {number} is not valid: it has {n} nodes and room for {tree.capacity}"
-            )
-        def copy(array, dtype):
-            return np.array(array, dtype=dtype, order="C", ndmin=1)
-
-        self.left = copy(tree.children_left, np.intp)
-        self.right = copy(tree.children_right, np.intp)
-        self.feature = copy(tree.feature, np.intp)
-        self.samples = copy(tree.n_node_samples, np.intp)
-        self.threshold = copy(tree.threshold, np.float64)
-        self.missing_left = copy(tree.missing_go_to_left, np.uint8)
-        self.values = np.ascontiguousarray(
-            tree.value if values is None else values, dtype=np.float64
-        )
-        arrays = (self.left, self.right, self.feature, self.samples, self.threshold,
-                  self.missing_left, self.values)
-        if any(len(array) != n for array in arrays):
-            raise ValueError(
-                f"tree {number} is not valid: its arrays differ in length from its {n} nodes"
-            )
+    def __init__(self, Py_ssize_t n, tree, values, columns):
+        for name, array, dtype in (
+            ("left", tree.children_left, np.intp),
+            ("right", tree.children_right, np.intp),
+            ("feature", tree.feature, np.intp),
+            ("samples", tree.n_node_samples, np.intp),
+            ("threshold", tree.threshold, np.float64),
+            ("missing_left", tree.missing_go_to_left, np.uint8),
+        ):
+            copy = np.array(array, dtype=dtype, order="C")
+            if copy.shape != (n,):
+                raise ValueError("its arrays differ in length from its number of nodes")
+            setattr(self, name, copy)
+        self.values = np.ascontiguousarray(values, dtype=np.float64).reshape(n, -1)
         self.columns = columns
 
 
@@ -125,30 +115,25 @@ cdef GivenTree _borrow(given, Py_ssize_t n_features):
     cdef const Py_ssize_t[::1] samples = given.samples, columns = given.columns
     cdef const double[::1] threshold = given.threshold
     cdef const unsigned char[::1] missing_left = given.missing_left
-    cdef const double[::1] values = given.values.reshape(-1)
+    cdef const double[:, ::1] values = given.values
     cdef GivenTree tree
     tree.left, tree.right, tree.feature = &left[0], &right[0], &feature[0]
     tree.samples, tree.threshold = &samples[0], &threshold[0]
     tree.missing_left = &missing_left[0]
     tree.columns = &columns[0] if columns is not None else NULL
-    tree.values = &values[0]
+    tree.values = &values[0, 0]
     tree.n, tree.n_features = left.shape[0], n_features
     return tree
 
 
 def _aligned(Py_ssize_t size):
-    """Uninitialised bytes that start on a cache line."""
+    # Uninitialised, and starting on a cache line.
     raw = np.empty(size + 64, dtype=np.uint8)
     start = -raw.ctypes.data % 64
     return raw[start:start + size]
 
 
-def _round(Py_ssize_t n):
-    return (n + 7) // 8 * 8  # nodes; a multiple of a cache line
-
-
 def _columns(features, Py_ssize_t n_features, Py_ssize_t d):
-    """The features of one tree as columns of X, checked."""
     columns = np.array(features, dtype=np.intp, order="C", ndmin=1)
     if columns.shape != (n_features,) or columns.min() < 0 or columns.max() >= d:
         raise ValueError(f"features must name {n_features} columns out of {d} for each tree")
@@ -162,22 +147,19 @@ cdef class Forest:
     ----------
     trees : sequence of sklearn.tree._tree.Tree
         At least one. ValueError tells what is wrong with a tree that cannot be walked safely.
-    n_threads : int
-        For packing.
     values : sequence of arrays, optional
-        For each tree what its nodes predict instead of `tree.value`: (nodes, width) or
-        (nodes, outputs, classes), the same for all trees but for the number of nodes.
+        For each tree what its nodes predict instead of `tree.value`: (nodes, classes) or
+        (nodes, outputs, classes).
     features : sequence of integer arrays, optional
-        For each tree the columns of X that are its features; `n_features` is then the number of
-        columns.
+        For each tree which of the then `n_features` columns of X are its features.
     """
     cdef vector[PackedTree] packed
     cdef PackedForest forest
     cdef object nodes, origin, values
-    cdef readonly Py_ssize_t n_trees, n_features, n_outputs, n_classes
     cdef readonly object node_counts
+    cdef readonly Py_ssize_t n_trees, n_features, n_outputs, n_classes
 
-    def __init__(self, trees, int n_threads=1, *, values=None, features=None, n_features=None):
+    def __cinit__(self, trees, int n_threads=1, *, values=None, features=None, n_features=None):
         self.n_trees = len(trees)
         if not self.n_trees:
             raise ValueError("a forest needs a tree")
@@ -185,15 +167,20 @@ cdef class Forest:
         if values is None:
             self.n_outputs, self.n_classes = trees[0].n_outputs, trees[0].max_n_classes
         else:
-            shape = np.shape(values[0])
-            self.n_outputs, self.n_classes = (1, *shape[1:])[-2:]
+            shape = np.shape(values[0])[1:]
+            self.n_outputs, self.n_classes = shape if len(shape) == 2 else (1, *shape)
+        for t, tree in enumerate(trees):
+            if not 0 < tree.node_count <= min(tree.capacity, 2**31 - 2):
+                raise ValueError(
+                    f"tree {t} is not valid: it has {tree.node_count} nodes and room for "
+                    f"{tree.capacity}"
+                )
         self.node_counts = np.array([tree.node_count for tree in trees], dtype=np.intp)
         cdef Py_ssize_t width = self.n_outputs * self.n_classes
-        if min(width, self.n_features) <= 0 or self.node_counts.min() <= 0:
-            raise ValueError("a tree without nodes, features or values is not valid")
-        self.forest.d, self.forest.width, self.forest.n_trees = (
-            self.n_features, width, self.n_trees
-        )
+        if width <= 0 or self.n_features <= 0:
+            raise ValueError("trees without features or values are not valid")
+        self.forest.d, self.forest.width = self.n_features, width
+        self.forest.n_trees = self.n_trees
         self.forest.layout = layout_for(self.n_features, self.node_counts.max())
         self._make_room()
         self.values = []
@@ -202,14 +189,13 @@ cdef class Forest:
                 self._given(t, trees[t], values, features)
                 for t in range(start, min(start + BATCH, self.n_trees))
             ]
-            self._pack(start, given, [trees[start + k].n_features for k in range(len(given))],
+            self._pack(start, given, [tree.n_features for tree in trees[start:start + BATCH]],
                        n_threads)
         self.forest.trees = &self.packed[0]
 
     cdef int _make_room(self) except -1:
         cdef Py_ssize_t size = node_size(self.forest.layout), first = 0, t
-        # `origin` in front of the rows of values: both only as long as the tree may need.
-        rooms = [_round(n + 1) for n in self.node_counts.tolist()]
+        rooms = [(n + 8) // 8 * 8 for n in self.node_counts.tolist()]  # whole cache lines
         self.nodes = _aligned(sum(rooms) * size)
         self.origin = np.empty(sum(rooms), dtype=np.int32)
         cdef unsigned char[::1] nodes = self.nodes
@@ -221,24 +207,24 @@ cdef class Forest:
             first += rooms[t]
         return 0
 
-    cdef _given(self, Py_ssize_t t, tree, values, features):
-        shape = (self.node_counts[t], self.n_outputs, self.n_classes)
-        if values is not None:
-            value = np.reshape(values[t], shape) if np.size(values[t]) == np.prod(shape) else None
-        else:
-            value = None
-        if tree.node_count != shape[0] or (values is not None and value is None) or (
-            values is None and (tree.n_outputs, tree.max_n_classes) != shape[1:]
-        ):
-            raise ValueError(f"tree {t} is not valid: its values are not of shape {shape}")
-        if features is None and tree.n_features != self.n_features:
-            raise ValueError(
-                f"tree {t} has {tree.n_features} features, the first {self.n_features}"
-            )
+    def _given(self, Py_ssize_t t, tree, values, features):
+        """Tree `t`, its shapes checked."""
+        n = int(self.node_counts[t])
+        value = tree.value if values is None else np.asarray(values[t])
+        shapes = [(n, self.n_outputs, self.n_classes)]
+        if self.n_outputs == 1 and values is not None:
+            shapes.append((n, self.n_classes))
+        problem = ""
+        if value.shape not in shapes:
+            problem = f"its values are of shape {value.shape} and not {shapes[0]}"
+        elif features is None and tree.n_features != self.n_features:
+            problem = f"it has {tree.n_features} features and not {self.n_features}"
+        if problem:
+            raise ValueError(f"tree {t} is not valid: {problem}")
         columns = None
         if features is not None:
             columns = _columns(features[t], tree.n_features, self.n_features)
-        return _Given(t, tree, value, columns)
+        return _Given(n, tree, value, columns)
 
     cdef int _pack(self, Py_ssize_t start, list given, list n_features, int n_threads) except -1:
         cdef Py_ssize_t count = len(given), k
@@ -264,7 +250,7 @@ cdef class Forest:
                     f"tree {start + k} is not valid: node {packed[k].faulty} "
                     f"{FAULTS[<int>packed[k].fault]}"
                 )
-            used = given[k].values.reshape(len(given[k].left), -1)[rows[k][:packed[k].n_rows]]
+            used = given[k].values[rows[k][:packed[k].n_rows]]
             self.values.append(used)
             flat = used.reshape(-1)
             packed[k].values = &flat[0]
@@ -282,18 +268,18 @@ cdef class Forest:
         cdef const int32_t[::1] indices, indptr
         cdef const float[:, ::1] dense
         cdef Rows rows
+        rows.data = NULL
+        rows.indices = NULL
+        rows.indptr = NULL
         if X.dtype != np.float32:
             raise ValueError(f"X must be float32, not {X.dtype}")
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise ValueError(f"X must have {self.n_features} columns, not the shape {X.shape}")
         rows.n, rows.d = X.shape
-        rows.indices = rows.indptr = NULL
-        rows.data = NULL
         if not issparse(X):
             dense = np.require(X, requirements="CA")
             keep.append(dense)
-            if rows.n:
-                rows.data = &dense[0, 0]
+            rows.data = &dense[0, 0] if rows.n else NULL
             return rows
         if X.format != "csr":
             raise ValueError(f"X must be CSR, not {X.format}")
@@ -308,8 +294,7 @@ cdef class Forest:
     def predict(self, X, int n_threads, bint average=False):
         """(n, outputs, classes): the leaves' values added up in the order of the trees.
 
-        Divided by the number of trees if `average`. Those of a single tree are as they are, -0.0
-        too, if not.
+        Divided by their number if `average`; if not, those of a single tree keep their -0.0.
         """
         if self.n_trees == 1 and not average:
             return self.each(X, n_threads)[:, 0]
@@ -317,11 +302,10 @@ cdef class Forest:
         cdef Rows rows = self._rows(X, keep)
         out = np.empty((rows.n, self.n_outputs, self.n_classes))
         cdef double[:, :, ::1] sums = out
-        cdef Status status
-        if not rows.n:
-            return out
-        with nogil:
-            status = c_sum_values(self.forest, rows, average, &sums[0, 0, 0], n_threads)
+        cdef Status status = Status.ok
+        if rows.n:
+            with nogil:
+                status = c_sum_values(self.forest, rows, average, &sums[0, 0, 0], n_threads)
         check(status)
         return out
 
@@ -331,11 +315,10 @@ cdef class Forest:
         cdef Rows rows = self._rows(X, keep)
         out = np.empty((rows.n, self.n_outputs), dtype=np.intp)
         cdef Py_ssize_t[:, ::1] places = out
-        cdef Status status
-        if not rows.n:
-            return out
-        with nogil:
-            status = c_classify(self.forest, rows, self.n_outputs, &places[0, 0], n_threads)
+        cdef Status status = Status.ok
+        if rows.n:
+            with nogil:
+                status = c_classify(self.forest, rows, self.n_outputs, &places[0, 0], n_threads)
         check(status)
         return out
 
@@ -345,11 +328,10 @@ cdef class Forest:
         cdef Rows rows = self._rows(X, keep)
         out = np.empty((rows.n, self.n_trees, self.n_outputs, self.n_classes))
         cdef double[:, :, :, ::1] values = out
-        cdef Status status
-        if not rows.n:
-            return out
-        with nogil:
-            status = c_each_values(self.forest, rows, &values[0, 0, 0, 0], n_threads)
+        cdef Status status = Status.ok
+        if rows.n:
+            with nogil:
+                status = c_each_values(self.forest, rows, &values[0, 0, 0, 0], n_threads)
         check(status)
         return out
 
@@ -359,11 +341,10 @@ cdef class Forest:
         cdef Rows rows = self._rows(X, keep)
         out = np.empty((rows.n, self.n_trees), dtype=np.intp)
         cdef Py_ssize_t[:, ::1] found = out
-        cdef Status status
-        if not rows.n:
-            return out
-        with nogil:
-            status = c_leaves(self.forest, rows, &found[0, 0], n_threads)
+        cdef Status status = Status.ok
+        if rows.n:
+            with nogil:
+                status = c_leaves(self.forest, rows, &found[0, 0], n_threads)
         check(status)
         return out
 
@@ -377,11 +358,11 @@ cdef class Forest:
         cdef Rows rows = self._rows(X, keep)
         indptr = np.zeros(rows.n + 1, dtype=np.intp)
         cdef Py_ssize_t[::1] starts = indptr
-        cdef Status status
+        cdef Status status = Status.ok
         if rows.n:
             with nogil:
                 status = c_count_passed(self.forest, rows, &starts[1], n_threads)
-            check(status)
+        check(status)
         np.cumsum(indptr, out=indptr)
         small = not wide and max(starts[rows.n], self.node_counts.sum()) < 2**31
         indices = np.empty(starts[rows.n], dtype=np.int32 if small else np.int64)
@@ -394,11 +375,11 @@ cdef class Forest:
     cdef int _list(self, Rows rows, const Py_ssize_t[::1] starts, Index[::1] nodes,
                    int n_threads) except -1:
         cdef const Py_ssize_t[::1] offsets = np.cumsum(self.node_counts) - self.node_counts
-        cdef Status status
-        if not rows.n:
-            return 0
-        with nogil:
-            status = c_list_passed(self.forest, rows, &starts[0], &offsets[0], &nodes[0], n_threads)
+        cdef Status status = Status.ok
+        if rows.n:
+            with nogil:
+                status = c_list_passed(
+                    self.forest, rows, &starts[0], &offsets[0], &nodes[0], n_threads)
         return check(status)
 
 

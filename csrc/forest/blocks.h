@@ -19,21 +19,21 @@ struct Block {
     Missing missing;
 };
 
-// How the rows are cut: from the shapes alone.
+// How the rows are cut. Each has a sum of its own, so that the threads may have a say.
 struct Cut {
     ptrdiff_t rows, blocks;
     int threads;
     Cut(const PackedForest& forest, const Rows<float>& X, int n_threads) {
+        // A step costs some 25 multiply-adds.
+        threads = threads_for(25.0 * X.n * forest.steps, n_threads);
         // Many rows a block, so that a tree which does not fit the nearest cache comes there once
         // for all of them; but they and their sums should stay in the second one.
         const ptrdiff_t fit = (ptrdiff_t{1} << 17) / std::max<ptrdiff_t>(X.d, 1);
         const ptrdiff_t sums = std::max<ptrdiff_t>((ptrdiff_t{1} << 15) / forest.width, 16);
         const ptrdiff_t least = X.indices ? 1 : 64;  // sparse rows are spread out in scratch
-        const ptrdiff_t share = ceil_div(ceil_div(X.n, 64), 16) * 16;
+        const ptrdiff_t share = ceil_div(ceil_div(X.n, 8 * threads), 16) * 16;
         rows = std::min({std::clamp<ptrdiff_t>(fit, least, 1024), sums, share});
         blocks = ceil_div(X.n, rows);
-        // A step costs some 25 multiply-adds.
-        threads = threads_for(25.0 * X.n * forest.steps, n_threads);
     }
 };
 

@@ -8,9 +8,17 @@ namespace fastml {
 // child, and its threshold is NaN, which no x exceeds: a walk of fixed length ends in it. The
 // payload of that NaN is the row of its value.
 //
-// Thresholds are given in double and data in float: for the largest float t' <= t, x <= t' just when
-// x <= t.
+// Thresholds are given in double and data in float: for the largest float t' <= t, x <= t' holds
+// just when x <= t does.
 
+inline std::uint32_t bits_of(float value) {
+    std::uint32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+inline bool is_leaf_threshold(float threshold) {
+    return (bits_of(threshold) & 0x7fffffffu) > 0x7f800000u;  // NaN; cheaper than to compare floats
+}
 inline float leaf_threshold(std::uint32_t payload) {
     const std::uint32_t bits = 0x7fc00000u | payload;
     float threshold;
@@ -32,12 +40,8 @@ template <int feature_bits> struct SmallNode {
     std::uint32_t feature() const { return link & (missing_bit - 1); }
     std::uint32_t missing_goes_left() const { return (link >> feature_bits) & 1; }
     std::uint32_t child() const { return link >> child_shift; }
-    bool is_leaf() const { return threshold != threshold; }
-    std::uint32_t value_row() const {
-        std::uint32_t bits;
-        std::memcpy(&bits, &threshold, sizeof bits);
-        return bits & 0x3fffffu;
-    }
+    bool is_leaf() const { return is_leaf_threshold(threshold); }
+    std::uint32_t value_row() const { return bits_of(threshold) & 0x3fffffu; }
 
     static SmallNode split(float threshold, std::uint32_t feature, bool missing_left) {
         return {threshold, feature | (missing_left ? missing_bit : 0)};
@@ -57,7 +61,7 @@ struct WideNode {
     std::uint32_t feature() const { return feature_and_missing >> 1; }
     std::uint32_t missing_goes_left() const { return feature_and_missing & 1; }
     std::uint32_t child() const { return first; }
-    bool is_leaf() const { return threshold != threshold; }
+    bool is_leaf() const { return is_leaf_threshold(threshold); }
     std::uint32_t value_row() const { return row; }
 
     static WideNode split(float threshold, std::uint32_t feature, bool missing_left) {

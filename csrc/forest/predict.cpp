@@ -21,7 +21,7 @@ class Sink {
 };
 
 struct Walk {
-    static constexpr ptrdiff_t chunk = 64, few_rows = 4;
+    static constexpr ptrdiff_t few_rows = 4;
     const PackedForest& forest;
     const Block& block;
     Sink& sink;

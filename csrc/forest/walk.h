@@ -25,28 +25,46 @@ inline std::uint32_t next_node(const Node& node, const float* x) {
 // registers for 8 only.
 constexpr int lanes_for(Missing missing) { return missing == Missing::absent ? 16 : 8; }
 
-// leaf[0, rows) = the packed leaves where rows of X (rows, d) end.
+constexpr ptrdiff_t chunk = 256;  // rows that are walked at a time
+
+// leaf[0, rows) = the packed leaves where rows of X (rows, d) end, at most a chunk.
+//
+// Rows reach their leaves after half the depth of an uneven tree, or after all of it: of 16 side by
+// side one is late. Rows that have arrived therefore make room for others from time to time.
 template <Missing missing, class Node>
 void walk_rows(const PackedTree& tree, const float* X, ptrdiff_t rows, ptrdiff_t d,
                std::uint32_t* leaf) {
     constexpr int lanes = lanes_for(missing);
     const Node* const nodes = static_cast<const Node*>(tree.nodes);
-    for (ptrdiff_t i = 0; i < rows; i += lanes) {
-        std::uint32_t at[lanes] = {};
-        const float* x[lanes];
-        for (int k = 0; k < lanes; ++k) x[k] = X + std::min(i + k, rows - 1) * d;
-        for (int depth = 0; depth < tree.depth; depth += 4) {
-            for (int s = 0; s < 3; ++s)
-                for (int k = 0; k < lanes; ++k) at[k] = next_node<missing>(nodes[at[k]], x[k]);
-            std::uint32_t moved = 0;
+    std::uint32_t at[chunk + lanes], row[chunk + lanes];
+    for (ptrdiff_t i = 0; i < rows; ++i) {
+        at[i] = 0;
+        row[i] = static_cast<std::uint32_t>(i);
+    }
+    int left = tree.depth;
+    for (int steps = left > 8 ? left / 2 : left; rows; steps = std::min(left, 6)) {
+        left -= steps;
+        std::fill_n(at + rows, lanes, at[rows - 1]);
+        std::fill_n(row + rows, lanes, row[rows - 1]);
+        ptrdiff_t on_the_way = 0;
+        for (ptrdiff_t i = 0; i < rows; i += lanes) {
+            std::uint32_t now[lanes];
+            const float* x[lanes];
             for (int k = 0; k < lanes; ++k) {
-                const std::uint32_t from = at[k];
-                at[k] = next_node<missing>(nodes[from], x[k]);
-                moved |= from ^ at[k];
+                now[k] = at[i + k];
+                x[k] = X + row[i + k] * d;
             }
-            if (!moved) break;
+            for (int s = 0; s < steps; ++s)
+                for (int k = 0; k < lanes; ++k) now[k] = next_node<missing>(nodes[now[k]], x[k]);
+            const ptrdiff_t count = std::min<ptrdiff_t>(lanes, rows - i);
+            for (ptrdiff_t k = 0; k < count; ++k) leaf[row[i + k]] = now[k];
+            for (ptrdiff_t k = 0; left && k < count; ++k) {
+                at[on_the_way] = now[k];
+                row[on_the_way] = row[i + k];
+                on_the_way += !nodes[now[k]].is_leaf();
+            }
         }
-        for (int k = 0; k < lanes && i + k < rows; ++k) leaf[i + k] = at[k];
+        rows = on_the_way;
     }
 }
 
