@@ -142,8 +142,7 @@ def draw_case(seed, family, rows, at_least=1):
         "criterion": criteria[rng.integers(len(criteria))],
         "random_state": int(rng.integers(1000)),
     }
-    takes_missing = name != "ExtraTreeClassifier" or params["criterion"] != "absolute_error"
-    X = draw_rows(rng, n, missing=bool(rng.random() < 0.3) and takes_missing)
+    X = draw_rows(rng, n, missing=bool(rng.random() < 0.3))
     outputs = 1 if rng.random() < 0.8 else 2
     y = draw_targets(rng, X, classification, params["criterion"], outputs)
     binary = not classification or np.max(y) < 2
