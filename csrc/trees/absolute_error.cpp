@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "trees/criterion.h"
+#include "trees/fenwick.h"
 #include "trees/replay.h"
 
 namespace fastml {
@@ -19,16 +20,6 @@ namespace fastml {
 using std::ptrdiff_t;
 
 namespace {
-
-int bits_of(std::uint64_t most) {
-#if defined(__GNUC__)
-    return most ? 64 - __builtin_clzll(most) : 0;
-#else
-    int bits = 0;
-    for (; most; most >>= 1) ++bits;
-    return bits;
-#endif
-}
 
 class AbsoluteError final : public Criterion {
   public:
@@ -259,20 +250,7 @@ class AbsoluteError final : public Criterion {
         }
     }
 
-    // The Fenwick tree's node above rank i at level l, if there is one, has the number i >> (l + 1)
-    // there: nodes of one level lie side by side.
-    int lay_out(double* nodes, double** level) const {
-        const int levels = bits_of(size());
-        double* const first = nodes;
-        for (int l = 0; l < levels; ++l) {
-            level[l] = nodes;
-            nodes += (size() >> (l + 1)) + 1;
-        }
-        std::fill(first, nodes, 0.0);
-        return levels;
-    }
-
-    // The same tree for ranks below 2^levels as a heap: the halves of h = 2^levels + rank, down to
+    // The Fenwick tree for ranks below 2^levels as a heap: the halves of h = 2^levels + rank, down to
     // 1, are the nodes above. The sum of those below r is taken from the top. In a small tree every
     // node on the way is looked at again, the number of levels being known to the compiler; in a
     // large one `path` keeps what they hold, as r moves little.
@@ -372,67 +350,23 @@ class AbsoluteError final : public Criterion {
     // With any weights the median is what scikit-learn's search finds, rounding included.
     void search(ptrdiff_t first, ptrdiff_t step, std::vector<double>& errors,
                 std::vector<double>& medians) {
-        double *level_w[most_levels], *level_wy[most_levels];
-        const int levels = lay_out(reinterpret_cast<double*>(scratch_.back.get()), level_w);
-        lay_out(reinterpret_cast<double*>(scratch_.front.get()), level_wy);
+        Fenwick tree(size(), reinterpret_cast<double*>(scratch_.back.get()),
+                     reinterpret_cast<double*>(scratch_.front.get()));
         double total_w = 0, total_wy = 0;
         ptrdiff_t p = first;
         for (ptrdiff_t t = 0; t < size(); ++t, p += step) {
             const std::uint32_t rank = rank_[p];
             const double w = weight(start_ + p), wy = w * sorted_[rank];
-            for (int l = 0; l < levels; ++l) {
-                if (rank >> l & 1) continue;
-                level_w[l][rank >> (l + 1)] += w;
-                level_wy[l][rank >> (l + 1)] += wy;
-            }
+            tree.add(rank, w, wy);
             total_w += w;
             total_wy += wy;
-            const Found found = find(0.5 * total_w, levels, level_w, level_wy);
+            const Fenwick::Found found = tree.find(0.5 * total_w);
             median_[p] = found.before != found.rank
                              ? (sorted_[found.before] + sorted_[found.rank]) / 2
                              : sorted_[found.rank];
             errors[p] += error(total_w, total_wy, found.w, found.wy, median_[p]);
         }
         if (growth_.monotonic) std::copy_n(median_.begin(), size(), medians.begin());
-    }
-
-    struct Found {
-        ptrdiff_t before, rank;
-        double w, wy;  // below the rank
-    };
-    Found find(double wanted, int levels, double** level_w, double** level_wy) const {
-        Found found{0, 0, 0.0, 0.0};
-        int l = levels - 1;
-        for (; l >= 0; --l) {
-            const ptrdiff_t at = found.rank + (ptrdiff_t(1) << l);
-            if (at > size()) continue;
-            const double w = level_w[l][at >> (l + 1)];
-            if (wanted == w) break;
-            if (wanted > w) take(found, wanted, at, w, level_wy[l][at >> (l + 1)]);
-        }
-        found.before = found.rank;
-        double left = wanted;
-        for (int b = l; b >= 0; --b) {
-            const ptrdiff_t at = found.before + (ptrdiff_t(1) << b);
-            if (at > size()) continue;
-            const double w = level_w[b][at >> (b + 1)];
-            if (!(left > w)) continue;
-            left -= w;
-            found.before = at;
-        }
-        for (; l >= 0; --l) {
-            const ptrdiff_t at = found.rank + (ptrdiff_t(1) << l);
-            if (at > size()) continue;
-            const double w = level_w[l][at >> (l + 1)];
-            if (wanted >= w) take(found, wanted, at, w, level_wy[l][at >> (l + 1)]);
-        }
-        return found;
-    }
-    static void take(Found& found, double& wanted, ptrdiff_t at, double w, double wy) {
-        wanted -= w;
-        found.rank = at;
-        found.w += w;
-        found.wy += wy;
     }
 
     const ptrdiff_t n_;
