@@ -1,4 +1,4 @@
-"""Walking trees beside every peer: forests and single trees, deep and shallow, few rows and many."""
+"""Walking trees beside every peer: forests and single trees, deep and shallow, one row and many."""
 
 import pytest
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "trees/screen.h"
+
 namespace fastml {
 
 using std::ptrdiff_t;
@@ -25,9 +27,6 @@ void Criterion::clip(double* value, double lower, double upper) const {
 }
 
 namespace {
-
-// Sums of targets up to here, which rounding may have left, count as none.
-constexpr double no_target = 10 * std::numeric_limits<double>::epsilon();
 
 // Sums that a row adds to in a few places: a class's weight, or a weighted target per output.
 // Derived::add(row, w, sums) adds, with w negative it takes away.

@@ -107,7 +107,9 @@ std::unique_ptr<Splitter> make_exact(const Growth& growth) {
     if (growth.criterion == CriterionName::squared_error)
         return std::make_unique<Search<TargetTally>>(growth);
     if (growth.max_n_classes <= 2) return std::make_unique<Search<TwoClasses>>(growth);
-    return std::make_unique<Search<ManyClasses>>(growth);
+    if (growth.criterion == CriterionName::entropy)
+        return std::make_unique<Search<ManyClasses<EntropySums>>>(growth);
+    return std::make_unique<Search<ManyClasses<SquareSums>>>(growth);
 }
 
 }  // namespace fastml

@@ -264,7 +264,8 @@ template <class Tally> class BestExact final : public Exact<Tally> {
 
 bool sums_are_exact(const Growth& growth, const Weights& weights) {
     if (growth.n_outputs != 1 || growth.monotonic) return false;
-    if (growth.criterion == CriterionName::gini) return ClassTally::fits(growth, weights);
+    if (growth.criterion == CriterionName::gini || growth.criterion == CriterionName::entropy)
+        return ClassTally::fits(growth, weights);
     return growth.criterion == CriterionName::squared_error && TargetTally::fits(growth, weights);
 }
 

@@ -13,6 +13,12 @@ struct SearchKernels {
     Score squares, gini, poisson;
     double (*binary)(const double* w, const double* left, std::ptrdiff_t count, double total,
                      double total_left, double least, double* proxies);
+    // Entropy: bounds of the proxies, and what the best is at least; see screen.inl.h.
+    double (*bound_binary)(const double* w, const double* left, std::ptrdiff_t count, double total,
+                           double total_left, double least, double slack, double* proxies);
+    double (*bound_many)(const double* w, const double* left, const double* right,
+                         std::ptrdiff_t count, double total, double least, double slack,
+                         double* proxies);
     void (*range)(const std::uint32_t* codes, std::ptrdiff_t m, std::uint32_t* least,
                   std::uint32_t* largest);
     std::ptrdiff_t (*value_range)(const float* values, std::ptrdiff_t m, float* least,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trees/queue.h"
+#include "trees/screen.h"
 #include "trees/search.h"
 #include "trees/tree.h"
 
@@ -21,13 +22,15 @@ inline int class_bits(std::ptrdiff_t n_classes) {
     return bits;
 }
 
-// Gini's sums: the weight of each class. A tag is the weight and, in the low bits, the class.
+// The sums of Gini and entropy: the weight of each class. A tag is the weight and, in the low bits, the class.
 class ClassTally {
   public:
     using Sums = std::vector<std::uint32_t>;
 
     explicit ClassTally(const Growth& growth)
-        : n_classes_(growth.max_n_classes), bits_(class_bits(growth.max_n_classes)) {}
+        : n_classes_(growth.max_n_classes), bits_(class_bits(growth.max_n_classes)),
+          entropy_(growth.criterion == CriterionName::entropy), candidate_left_(n_classes_),
+          candidate_right_(n_classes_) {}
 
     // Weights are whole, and share 32 bits with the class.
     static bool fits(const Growth& growth, const Weights& weights) {
@@ -51,6 +54,14 @@ class ClassTally {
     }
     double impurity(const Sums& sums) const {
         const double w = weight(sums);
+        if (entropy_) {
+            double entropy = 0;
+            for (const std::uint32_t sum : sums) {
+                const double share = sum / w;
+                if (sum) entropy -= share * (std::log(share) / std::log(2.0));
+            }
+            return entropy;
+        }
         double squares = 0;
         for (const std::uint32_t sum : sums) squares += static_cast<double>(sum) * sum;
         return 1.0 - squares / (w * w);
@@ -68,8 +79,26 @@ class ClassTally {
 
   protected:
     std::uint32_t class_of(std::uint32_t tag) const { return tag & ((1u << bits_) - 1); }
+    // Splits whose bound is `sure` at least get their proxy, with the sums that set(s, left, right)
+    // tells; others -infinity. Returns the largest.
+    template <class Set> double confirm(Queue& queue, double sure, Set set) {
+        double best = -std::numeric_limits<double>::infinity();
+        for (std::ptrdiff_t s = 0; s < queue.count; ++s) {
+            double proxy = -std::numeric_limits<double>::infinity();
+            if (queue.proxies[s] >= sure && queue.proxies[s] > proxy) {
+                set(s, candidate_left_, candidate_right_);
+                proxy = this->proxy(candidate_left_, candidate_right_);
+            }
+            queue.proxies[s] = proxy;
+            best = std::max(best, proxy);
+        }
+        return best;
+    }
+
     const std::ptrdiff_t n_classes_;
     const int bits_;
+    const bool entropy_;
+    Sums candidate_left_, candidate_right_;
 };
 
 class TwoClasses : public ClassTally {
@@ -120,7 +149,18 @@ class TwoClasses : public ClassTally {
         queue.w[queue.count] = w_;
         queue.left[queue.count] = second_;
     }
-    double score(Queue& queue, double least) const {
+    double score(Queue& queue, double least) {
+        if (entropy_) {
+            const double sure =
+                kernels_.bound_binary(queue.w, queue.left, queue.count, total_w_, total_second_,
+                                      least, 4 * near_error * total_w_, queue.proxies);
+            return confirm(queue, sure, [&](std::ptrdiff_t s, Sums& left, Sums& right) {
+                left[1] = static_cast<std::uint32_t>(queue.left[s]);
+                left[0] = static_cast<std::uint32_t>(queue.w[s]) - left[1];
+                right[1] = total_second_ - left[1];
+                right[0] = total_w_ - total_second_ - left[0];
+            });
+        }
         return kernels_.binary(queue.w, queue.left, queue.count, total_w_, total_second_, least,
                                queue.proxies);
     }
@@ -130,13 +170,64 @@ class TwoClasses : public ClassTally {
     std::uint32_t w_ = 0, second_ = 0, total_w_ = 0, total_second_ = 0;
 };
 
-class ManyClasses : public ClassTally {
+// What the classes' weights on either side add to the score.
+struct SquareSums {
+    static constexpr bool entropy = false;
+    std::uint64_t left = 0, right = 0;
+
+    void enter(std::uint64_t l, std::uint64_t r) {
+        left += l * l;
+        right += r * r;
+    }
+    // w moves from r to l: (l + w)^2 = l^2 + w (2 l + w), and the like.
+    void move(std::uint64_t l, std::uint64_t r, std::uint64_t w) {
+        left += w * (2 * l + w);
+        right -= w * (2 * r - w);
+    }
+    double left_sum() const { return static_cast<double>(left); }
+    double right_sum() const { return static_cast<double>(right); }
+};
+// w log2(w) in units of 2^-31, so that sums do not drift: below 2^62 for weights up to most_weight.
+struct EntropySums {
+    static constexpr bool entropy = true;
+    static constexpr double unit = 1.0 / (std::uint64_t{1} << 31);
+    std::int64_t left = 0, right = 0;
+
+    static std::int64_t compute(std::uint64_t w) {
+        const auto x = static_cast<double>(w);
+        return static_cast<std::int64_t>(x * log2_near(x) / unit);
+    }
+    // Most weights are small.
+    static constexpr std::uint64_t known = 2048;
+    static const std::int64_t* known_terms() {
+        static const std::vector<std::int64_t> terms = [] {
+            std::vector<std::int64_t> t(known);
+            for (std::uint64_t w = 0; w < known; ++w) t[w] = compute(w);
+            return t;
+        }();
+        return terms.data();
+    }
+    const std::int64_t* small = known_terms();
+    std::int64_t term(std::uint64_t w) const { return w < known ? small[w] : compute(w); }
+    void enter(std::uint64_t l, std::uint64_t r) {
+        left += term(l);
+        right += term(r);
+    }
+    void move(std::uint64_t l, std::uint64_t r, std::uint64_t w) {
+        left += term(l + w) - term(l);
+        right += term(r - w) - term(r);
+    }
+    double left_sum() const { return static_cast<double>(left) * unit; }
+    double right_sum() const { return static_cast<double>(right) * unit; }
+};
+
+template <class Terms> class ManyClasses : public ClassTally {
   public:
     using Counter = std::uint32_t;
 
     ManyClasses(const Growth& growth, const SearchKernels& kernels)
         : ClassTally(growth), counters(n_classes_), kernels_(kernels), left_(n_classes_),
-          right_(n_classes_) {}
+          right_(n_classes_), queued_(Terms::entropy ? Queue::room * n_classes_ : 0) {}
     const std::ptrdiff_t counters;
 
     void sum(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) const {
@@ -150,14 +241,14 @@ class ManyClasses : public ClassTally {
             sums[class_of(tags[i])] += (tags[i] >> bits_) & (0 - std::uint32_t{left[i]});
     }
     void start(const Sums& total, const Sums* left) {
-        w_ = total_w_ = left_squares_ = right_squares_ = 0;
+        w_ = total_w_ = 0;
+        terms_ = {};
         for (std::size_t c = 0; c < left_.size(); ++c) {
             left_[c] = left ? (*left)[c] : 0;
             right_[c] = total[c] - left_[c];
             w_ += left_[c];
             total_w_ += total[c];
-            left_squares_ += left_[c] * left_[c];
-            right_squares_ += right_[c] * right_[c];
+            terms_.enter(left_[c], right_[c]);
         }
     }
     void add(std::uint32_t tag) { move(class_of(tag), tag >> bits_); }
@@ -174,21 +265,34 @@ class ManyClasses : public ClassTally {
         for (std::size_t c = 0; c < left_.size(); ++c)
             if (counter[c]) move(c, counter[c]);
     }
-    void put(Queue& queue) const {
+    void put(Queue& queue) {
         queue.w[queue.count] = static_cast<double>(w_);
-        queue.left[queue.count] = static_cast<double>(left_squares_);
-        queue.right[queue.count] = static_cast<double>(right_squares_);
+        queue.left[queue.count] = terms_.left_sum();
+        queue.right[queue.count] = terms_.right_sum();
+        if constexpr (Terms::entropy)
+            std::copy(left_.begin(), left_.end(), queued_.begin() + queue.count * n_classes_);
     }
-    double score(Queue& queue, double least) const {
+    double score(Queue& queue, double least) {
+        if constexpr (Terms::entropy) {
+            const auto total = static_cast<double>(total_w_);
+            const double slack =
+                4 * near_error * total + 4 * static_cast<double>(n_classes_) * Terms::unit;
+            const double sure = kernels_.bound_many(queue.w, queue.left, queue.right, queue.count,
+                                                    total, least, slack, queue.proxies);
+            return confirm(queue, sure, [&](std::ptrdiff_t s, Sums& left, Sums& right) {
+                for (std::ptrdiff_t c = 0; c < n_classes_; ++c) {
+                    left[c] = queued_[s * n_classes_ + c];
+                    right[c] = static_cast<std::uint32_t>(left_[c] + right_[c]) - left[c];
+                }
+            });
+        }
         return kernels_.gini(queue.w, queue.left, queue.right, queue.count,
                              static_cast<double>(total_w_), least, queue.proxies);
     }
 
   private:
-    // (l + w)^2 = l^2 + w (2 l + w), and the like on the right.
     void move(std::size_t c, std::uint64_t w) {
-        left_squares_ += w * (2 * left_[c] + w);
-        right_squares_ -= w * (2 * right_[c] - w);
+        terms_.move(left_[c], right_[c], w);
         left_[c] += w;
         right_[c] -= w;
         w_ += w;
@@ -196,7 +300,9 @@ class ManyClasses : public ClassTally {
 
     const SearchKernels& kernels_;
     std::vector<std::uint64_t> left_, right_;
-    std::uint64_t w_ = 0, total_w_ = 0, left_squares_ = 0, right_squares_ = 0;
+    std::vector<std::uint32_t> queued_;  // class weights of the splits in the queue
+    Terms terms_;
+    std::uint64_t w_ = 0, total_w_ = 0;
 };
 
 // Squared error's sums, of targets and weights on a grid that is coarse enough. A tag is the row.
