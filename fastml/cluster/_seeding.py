@@ -119,7 +119,7 @@ def sketch_pays(rows: Rows, n_clusters: int) -> bool:
 
     They do for rows that do not stay in cache, of enough columns to make one try costly.
     """
-    return not issparse(rows.X) and rows.d > 16 and n_clusters >= 16 and rows.n * rows.d >= 1 << 18
+    return not issparse(rows.X) and rows.d > 9 and n_clusters >= 16 and rows.n * rows.d >= 1 << 18
 
 
 def draw_probabilities(w: np.ndarray | None, n: int, dtype: np.dtype) -> np.ndarray:
