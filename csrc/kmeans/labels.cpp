@@ -49,10 +49,12 @@ template <class T> T gamma(ptrdiff_t d) {
     return static_cast<T>(d + 16) * std::numeric_limits<T>::epsilon();
 }
 
-// Blocks of rows to label: so many that none keeps Ctrl-C waiting.
+// Blocks of rows to label: so many that none keeps Ctrl-C waiting, but none of less work than pays
+// for what it begins with.
 ptrdiff_t blocks_for(double work) {
-    constexpr double largest = 1e9;  // multiply-adds a block: some 10 ms
-    return std::max(free_blocks, static_cast<ptrdiff_t>(std::fmin(work / largest, 1e9)));
+    constexpr double largest = 1e9, least = 4e6;  // multiply-adds a block: some 10 ms, some 20 us
+    const double wanted = std::fmin(std::fmax(summed_blocks, work / least), free_blocks);
+    return static_cast<ptrdiff_t>(std::fmax(wanted, std::fmin(work / largest, 1e9)));
 }
 
 // Centers in words, for as long as they are used.
