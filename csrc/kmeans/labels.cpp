@@ -191,7 +191,7 @@ Status label_rows(const Rows<T>& X, const std::int32_t* list, ptrdiff_t n, const
     const Labelling<T> labelling{
         X, centers, k, bounds, labels, n_threads, margin_of(centers, k, X.d)};
     *changed = 0;
-    constexpr double least = 2e7;
+    constexpr double least = 4.5e6;
     const bool worth = (has_bfloat16() || sizeof(T) > sizeof(float)) && n >= 768 &&
                        work_size >= least && X.d >= 12 && k >= 24 &&
                        in_range(labelling.margin.reach);
