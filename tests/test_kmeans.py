@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import sklearn.cluster
 from fastml._native.rows import Rows
 from scipy import sparse
 
 from fastml._native import kmeans
+from fastml.cluster import KMeans
 
 N_ROWS = (1, 5, 47, 48, 301)
 N_COLUMNS = (1, 2, 7, 16, 33, 130, 600)  # 600: beyond what a tile takes at once
@@ -248,6 +250,20 @@ def test_search_adds_as_cumsum_does(dtype, weighted):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+def test_search_finds_the_first_row_that_reaches_a_target(dtype):
+    """Targets on the edges between rows, where an estimate of the running sum will not do."""
+    X = np.random.default_rng(8).integers(0, 4, size=(5000, 2)).astype(dtype)
+    seeds = kmeans.Seeds(Rows(X), None, False, 1)
+    total = seeds.accept(5)
+    running = np.cumsum(((X - X[5]) ** 2).sum(axis=1))
+    assert total == running[-1]
+    targets = np.concatenate([[0.0], running[::97], [total]]).astype(np.float64)
+    found = np.empty(len(targets), np.intp)
+    seeds.search(targets, found)
+    np.testing.assert_array_equal(found, np.searchsorted(running, targets))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", ["dense", "csr"])
 def test_same_bits_for_any_number_of_threads(dtype, kind):
     rows, _ = rows_of(20_000, 30, dtype, kind)
@@ -272,6 +288,19 @@ def test_unaligned_rows_are_copied():
     rows = Rows(X)
     assert rows.X.flags.aligned
     np.testing.assert_array_equal(rows.X, X)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("kind", [np.asarray, np.float32, np.asfortranarray, sparse.csr_matrix])
+def test_what_is_not_finite_is_refused_as_scikit_learn_refuses_it(kind, value):
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    X[3, 1] = value
+    messages = []
+    for estimator in (KMeans, sklearn.cluster.KMeans):
+        with pytest.raises(ValueError, match="Input X contains") as caught:
+            estimator(2, n_init=1).fit(kind(X))
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
 
 
 def test_dtypes_must_agree():

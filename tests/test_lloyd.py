@@ -22,7 +22,7 @@ def blobs(n, d, k, dtype, spread, seed=0):
 
 def labels_naive(X, shift, centers):
     """As `assign` finds them where nothing is to be gained from narrow scores."""
-    step, parts = 1000, []
+    step, parts = 500, []
     for i in range(0, len(X), step):
         labels = np.full(len(X[i : i + step]), -1, np.int32)
         rows = Rows(np.ascontiguousarray(X[i : i + step]), shift)
@@ -116,6 +116,20 @@ def test_outliers_do_not_spoil_scores(dtype):
     labels = np.full(len(X), -1, np.int32)
     kmeans.assign(Rows(X, shift), centers - shift, None, labels, None, None, 2)
     np.testing.assert_array_equal(labels, labels_naive(X, shift, centers - shift))
+
+
+@pytest.mark.parametrize("n", [767, 768, 1000, 1531])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_mini_batches(dtype, n):
+    X = blobs(n, 61, 130, dtype, 0.4)
+    X[::9] = X[0]
+    shift = X.mean(axis=0)
+    centers = X[:130] - shift
+    expected = labels_naive(X, shift, centers)
+    for threads in (1, 2):
+        labels = np.full(n, -1, np.int32)
+        assert kmeans.assign(Rows(X, shift), centers, None, labels, None, None, threads) == n
+        np.testing.assert_array_equal(labels, expected)
 
 
 def test_weights_that_cancel_are_summed_again():

@@ -271,9 +271,9 @@ template <class T, int s = 1> FML_INLINE void transpose(typename Simd<T>::Vec* b
 }
 
 // The number of the lowest set bit; bits is not 0.
-FML_INLINE int lowest_bit(unsigned bits) {
+FML_INLINE int lowest_bit(std::uint64_t bits) {
 #if defined(__GNUC__)
-    return __builtin_ctz(bits);
+    return __builtin_ctzll(bits);
 #else
     int i = 0;
     while (!(bits >> i & 1)) ++i;

@@ -48,27 +48,26 @@ cdef extern from "kmeans/lloyd.h" namespace "fastml" nogil:
 
 cdef extern from "kmeans/seeding.h" namespace "fastml" nogil:
     cdef cppclass Sketch:
-        signed char* codes
-        double* step
-        double* per_step
+        unsigned char* codes
         float* half_norm
         float* error
-        float* floor
+        float* reach
         uint32_t* nearer
-        double unit
-        double slack
 
-    Py_ssize_t sketch_width() noexcept
+    void sketch_shape(Py_ssize_t, Py_ssize_t, Py_ssize_t*, Py_ssize_t*) noexcept
+    cdef enum:
+        most_parts
+
     Status c_make_sketch "fastml::make_sketch"[T](const CRows[T]&, Sketch&, bool_t*, int) noexcept
     Status c_gains "fastml::gains"[T](
         const CRows[T]&, const T*, const T*, const Sketch*, const Py_ssize_t*, Py_ssize_t, double*,
         int) noexcept
     Status c_accept "fastml::accept"[T](
-        const CRows[T]&, T*, const Sketch*, Py_ssize_t, Py_ssize_t, int) noexcept
-    Status c_weighted_total "fastml::weighted_total"[T](
-        const T*, const T*, Py_ssize_t, double*, int) noexcept
+        const CRows[T]&, const T*, T*, const Sketch*, Py_ssize_t, Py_ssize_t, double*, double*,
+        int) noexcept
     void c_search_cumulative "fastml::search_cumulative"[T](
-        const T*, const T*, Py_ssize_t, const double*, Py_ssize_t, Py_ssize_t*) noexcept
+        const T*, const T*, Py_ssize_t, const double*, const double*, Py_ssize_t,
+        Py_ssize_t*) noexcept
 
 bind_pool(the_pool())
 
@@ -248,6 +247,7 @@ cdef class Seeds:
     cdef object closest_, w_
     cdef object buffers  # what `sketch` points into
     cdef Sketch sketch
+    cdef double parts[most_parts]
     cdef void* closest
     cdef const void* w
 
@@ -262,21 +262,18 @@ cdef class Seeds:
             self._make_sketch()
 
     def _make_sketch(self):
-        cdef Py_ssize_t width = sketch_width()
-        cdef Py_ssize_t padded = (self.rows.n + width - 1) // width * width
-        cdef signed char[::1] codes = np.empty(padded * self.rows.d, dtype=np.int8)
-        cdef double[:, ::1] steps = np.empty((2, self.rows.d))
-        cdef float[:, ::1] per_row = np.empty((3, self.rows.n), dtype=np.float32)
+        cdef Py_ssize_t padded = 0, n_bytes = 0
+        sketch_shape(self.rows.n, self.rows.d, &padded, &n_bytes)
+        cdef unsigned char[::1] codes = np.empty(n_bytes, dtype=np.uint8)
+        cdef float[:, ::1] per_row = np.empty((3, padded), dtype=np.float32)
+        cdef uint32_t[::1] nearer = np.empty(padded, dtype=np.uint32)
         cdef bool_t usable = False
         cdef Status status
-        cdef uint32_t[::1] nearer = np.empty(self.rows.n, dtype=np.uint32)
-        self.buffers = codes, steps, per_row, nearer
+        self.buffers = codes, per_row, nearer
         self.sketch.codes = &codes[0]
-        self.sketch.step = &steps[0, 0]
-        self.sketch.per_step = &steps[1, 0]
         self.sketch.half_norm = &per_row[0, 0]
         self.sketch.error = &per_row[1, 0]
-        self.sketch.floor = &per_row[2, 0]
+        self.sketch.reach = &per_row[2, 0]
         self.sketch.nearer = &nearer[0]
         with nogil:
             if self.single:
@@ -296,19 +293,11 @@ cdef class Seeds:
         cdef Status status
         with nogil:
             if self.single:
-                status = c_accept(self.rows.single, <float*>self.closest, sketch, row, candidate,
-                                  self.n_threads)
+                status = c_accept(self.rows.single, <const float*>self.w, <float*>self.closest,
+                                  sketch, row, candidate, self.parts, &total, self.n_threads)
             else:
-                status = c_accept(self.rows.double_, <double*>self.closest, sketch, row, candidate,
-                                  self.n_threads)
-        check(status)
-        with nogil:
-            if self.single:
-                status = c_weighted_total(<const float*>self.closest, <const float*>self.w,
-                                          self.rows.n, &total, self.n_threads)
-            else:
-                status = c_weighted_total(<const double*>self.closest, <const double*>self.w,
-                                          self.rows.n, &total, self.n_threads)
+                status = c_accept(self.rows.double_, <const double*>self.w, <double*>self.closest,
+                                  sketch, row, candidate, self.parts, &total, self.n_threads)
         check(status)
         return total
 
@@ -333,7 +322,7 @@ cdef class Seeds:
         with nogil:
             if self.single:
                 c_search_cumulative(<const float*>self.closest, <const float*>self.w, self.rows.n,
-                                    &targets[0], n_targets, &rows[0])
+                                    self.parts, &targets[0], n_targets, &rows[0])
             else:
                 c_search_cumulative(<const double*>self.closest, <const double*>self.w,
-                                    self.rows.n, &targets[0], n_targets, &rows[0])
+                                    self.rows.n, self.parts, &targets[0], n_targets, &rows[0])

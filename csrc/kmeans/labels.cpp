@@ -49,10 +49,12 @@ template <class T> T gamma(ptrdiff_t d) {
     return static_cast<T>(d + 16) * std::numeric_limits<T>::epsilon();
 }
 
-// Blocks of rows to label: so many that none keeps Ctrl-C waiting.
+// Blocks of rows to label: so many that none keeps Ctrl-C waiting, but none of less work than pays
+// for what it begins with.
 ptrdiff_t blocks_for(double work) {
-    constexpr double largest = 1e9;  // multiply-adds a block: some 10 ms
-    return std::max(free_blocks, static_cast<ptrdiff_t>(std::fmin(work / largest, 1e9)));
+    constexpr double largest = 1e9, least = 4e6;  // multiply-adds a block: some 10 ms, some 20 us
+    const double wanted = std::fmin(std::fmax(summed_blocks, work / least), free_blocks);
+    return static_cast<ptrdiff_t>(std::fmax(wanted, std::fmin(work / largest, 1e9)));
 }
 
 // Centers in words, for as long as they are used.
@@ -71,11 +73,18 @@ struct NarrowCenters {
     ptrdiff_t scratch(ptrdiff_t d) const {
         return aligned(s.cols * (d + depth) + spill_size(s, depth, n_panels));
     }
-    template <class T> void pack(const T* centers, ptrdiff_t k, ptrdiff_t d, double reach) {
+    template <class T>
+    Status pack(const T* centers, ptrdiff_t k, ptrdiff_t d, double reach, int n_threads) {
+        Scratch<double> losses(n_panels);
+        if (!losses) return Status::no_memory;
         const auto pack_panel = FML_PICK_NARROW(pack_narrow_panel<T>);
+        const Status status =
+            parallel(n_panels, threads_for(passed_over * k * d, n_threads), [&](ptrdiff_t i, int) {
+                pack_panel(centers, k, d, i, panels.get(), bias.get(), &losses[i]);
+            });
+        if (status != Status::ok) return status;
         double lost = 0;
-        for (ptrdiff_t i = 0; i < n_panels; ++i)
-            pack_panel(centers, k, d, i, panels.get(), bias.get(), &lost);
+        for (ptrdiff_t i = 0; i < n_panels; ++i) lost = std::fmax(lost, losses[i]);
         while (index_bits < n_panels * s.rows - 1) index_bits = 2 * index_bits + 1;
         const float lost_to_index = has_bfloat16() ? std::ldexp(index_bits + 1.0f, -23) : 0.0f;
         const auto up = [](double x) { return static_cast<float>(x * (1 + 1e-6)); };
@@ -83,6 +92,7 @@ struct NarrowCenters {
                   bias.get(),
                   n_panels,
                   {gamma<float>(d) + lost_to_index, up(reach), up(std::sqrt(lost))}};
+        return Status::ok;
     }
 };
 
@@ -133,11 +143,14 @@ template <class T> struct Labelling {
         Scratch<ptrdiff_t> moved(grid.blocks);
         if (!packed || !bias || !scratch || !moved) return Status::no_memory;
         const auto pack = FML_PICK(pack_centers_panel<T>);
-        for (ptrdiff_t i = 0; i < panels; ++i) pack(centers, k, X.d, i, packed.get(), bias.get());
+        Status status =
+            parallel(panels, threads_for(passed_over * k * X.d, n_threads),
+                     [&](ptrdiff_t i, int) { pack(centers, k, X.d, i, packed.get(), bias.get()); });
+        if (status != Status::ok) return status;
         const Packed<T> against{packed.get(), bias.get(), panels, margin};
         const auto run = bounds.upper ? FML_PICK(label_rows_block<T, true>)
                                       : FML_PICK(label_rows_block<T, false>);
-        const Status status = parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int worker) {
+        status = parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int worker) {
             moved[b] = run(X, list, grid.begin(b), grid.end(b), against, bounds, labels,
                            scratch.get() + worker * per_thread);
         });
@@ -148,8 +161,9 @@ template <class T> struct Labelling {
     // Whether lower precision tells the labels of most rows of a sample.
     Status narrow_tells(const NarrowCenters& packed, const std::int32_t* list, ptrdiff_t n,
                         bool* tells, ptrdiff_t* changed) const {
-        constexpr ptrdiff_t sampled = 480;
-        std::int32_t sample[sampled];
+        constexpr ptrdiff_t most = 480;
+        const ptrdiff_t sampled = n / 16 < most ? ceil_div(n / 16, block_unit) * block_unit : most;
+        std::int32_t sample[most];
         for (ptrdiff_t i = 0; i < sampled; ++i) {
             const ptrdiff_t r = i * (n / sampled);
             sample[i] = list ? list[r] : static_cast<std::int32_t>(r);
@@ -164,13 +178,7 @@ template <class T> struct Labelling {
 }  // namespace
 
 template <class T> Margin<T> margin_of(const T* centers, ptrdiff_t k, ptrdiff_t d) noexcept {
-    double largest = 0;
-    for (ptrdiff_t j = 0; j < k; ++j) {
-        double norm = 0;
-        for (ptrdiff_t p = 0; p < d; ++p)
-            norm += static_cast<double>(centers[j * d + p]) * centers[j * d + p];
-        largest = norm > largest || norm != norm ? norm : largest;
-    }
+    const double largest = FML_PICK(largest_square<T>)(centers, k, d);
     return {gamma<T>(d), static_cast<T>(std::sqrt(largest) * (1 + 1e-6)), T(0)};
 }
 
@@ -183,14 +191,17 @@ Status label_rows(const Rows<T>& X, const std::int32_t* list, ptrdiff_t n, const
     const Labelling<T> labelling{
         X, centers, k, bounds, labels, n_threads, margin_of(centers, k, X.d)};
     *changed = 0;
-    const bool worth = (has_bfloat16() || sizeof(T) > sizeof(float)) && n >= 16384 && X.d >= 12 &&
-                       k >= 24 && in_range(labelling.margin.reach);
+    constexpr double least = 4.5e6;
+    const bool worth = (has_bfloat16() || sizeof(T) > sizeof(float)) && n >= 768 &&
+                       work_size >= least && X.d >= 12 && k >= 24 &&
+                       in_range(labelling.margin.reach);
     if (!worth) return labelling.exact(list, n, changed);
     NarrowCenters packed(k, X.d);
     if (!packed) return Status::no_memory;
-    packed.pack(centers, k, X.d, labelling.margin.reach);
+    Status status = packed.pack(centers, k, X.d, labelling.margin.reach, n_threads);
+    if (status != Status::ok) return status;
     bool tells = true;
-    Status status = labelling.narrow_tells(packed, list, n, &tells, changed);
+    status = labelling.narrow_tells(packed, list, n, &tells, changed);
     if (status != Status::ok) return status;
     if (!tells) return labelling.exact(list, n, changed);
     ptrdiff_t n_open = 0;
@@ -206,7 +217,8 @@ Status reach_rows(const Rows<T>& X, const T* centers, ptrdiff_t k, float* near,
     const ptrdiff_t per_thread = packed.scratch(X.d);
     Scratch<float> scratch(n_threads * per_thread);
     if (!packed || !scratch) return Status::no_memory;
-    packed.pack(centers, k, X.d, margin_of(centers, k, X.d).reach);
+    const Status status = packed.pack(centers, k, X.d, margin_of(centers, k, X.d).reach, n_threads);
+    if (status != Status::ok) return status;
     const auto run = FML_PICK_NARROW(reach_narrow_block<T>);
     return parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int worker) {
         run(X, grid.begin(b), grid.end(b), packed.packed, near,

@@ -33,7 +33,8 @@ template <class T> class Step {
   private:
     struct Plan {
         ptrdiff_t movers;  // how many centers are looked at by every row
-        double cost;       // of all rows against all centers
+        double cost;       // relative to all rows against all centers
+        double open;       // the share of rows to be looked at again
     };
     // The arrays of a Drift, and the centers by how far they moved.
     struct Moves {
@@ -56,7 +57,7 @@ template <class T> class Step {
         return movers < k_ ? moves.moved[moves.order[movers]] : 0.0f;
     }
     Status reach_movers(const Moves& moves, ptrdiff_t movers, float* near) const;
-    Status list_open(const Drift& drift, ptrdiff_t* n_open);
+    Status list_open(const Drift& drift, double open, ptrdiff_t* n_open);
     Status add_moved(ptrdiff_t changed, bool* accurate);
 
     const Rows<T>& X_;
@@ -118,7 +119,7 @@ template <class T> Status Step<T>::label_open(bool* done) {
                       static_cast<float>(2 * gamma * reach),
                       static_cast<float>(4 * gamma * reach * reach)};
     ptrdiff_t n_open = 0, changed = 0;
-    status = list_open(drift, &n_open);
+    status = list_open(drift, best.open, &n_open);
     if (status == Status::ok && n_open)
         status = label_rows(X_, memory_.work, n_open, centers_, k_, memory_.bounds, labels_,
                             memory_.work, &changed, n_threads_);
@@ -160,7 +161,7 @@ template <class T> typename Step<T>::Plan Step<T>::plan(const Moves& moves) cons
     // Cycles, roughly, as measured: to drift a row's bounds, to look at it again, to gather it.
     const double drift = 10, look = 25 + 0.25 * X_.d, gather = 20 + 0.25 * full_cost(k_);
     const ptrdiff_t stride = ceil_div(X_.n, sampled);
-    Plan best{0, std::numeric_limits<double>::infinity()};
+    Plan best{0, std::numeric_limits<double>::infinity(), 1};
     for (ptrdiff_t m = 0; 2 * m <= k_; m = m ? 2 * m : 8) {
         const float most = rest(moves, m);
         double open = 0, rows = 0;
@@ -174,7 +175,7 @@ template <class T> typename Step<T>::Plan Step<T>::plan(const Moves& moves) cons
         const double doubtful = open * (1 - memory_.settled);
         const double cost =
             drift + (m ? full_cost(m) : 0) + open * look + doubtful * (full_cost(k_) + gather);
-        if (cost < best.cost) best = {m, cost};
+        if (cost < best.cost) best = {m, cost, open};
     }
     best.cost /= full_cost(k_);
     return best;
@@ -190,15 +191,16 @@ Status Step<T>::reach_movers(const Moves& moves, ptrdiff_t movers, float* near) 
 }
 
 // Rows whose label is in doubt, in memory_.work.
-template <class T> Status Step<T>::list_open(const Drift& drift, ptrdiff_t* n_open) {
-    const Grid grid(X_.n, free_blocks);
+template <class T> Status Step<T>::list_open(const Drift& drift, double open, ptrdiff_t* n_open) {
+    const Grid grid(X_.n, summed_blocks);  // few: each has to wait for its first rows to arrive
     Scratch<ptrdiff_t> first(grid.blocks), left(grid.blocks);
     if (!first || !left) return Status::no_memory;
     const auto test = FML_PICK(drift_block<T>);
     const auto tighten = FML_PICK(tighten_block<T>);
     const T gamma = margin_of(centers_, k_, X_.d).gamma;
+    const double work = passed_over * X_.n * (1 + open * X_.d);
     const Status status =
-        parallel(grid.blocks, threads_for(passed_over * X_.n, n_threads_), [&](ptrdiff_t b, int) {
+        parallel(grid.blocks, threads_for(work, n_threads_), [&](ptrdiff_t b, int) {
             std::int32_t* open = memory_.work + grid.begin(b);
             first[b] = test(grid.begin(b), grid.end(b), labels_, drift, memory_.bounds, open);
             left[b] = tighten(X_, centers_, labels_, drift, gamma, memory_.bounds, open, first[b]);

@@ -116,31 +116,48 @@ FML_INLINE void narrow_rows(const float* panel, std::ptrdiff_t d, float* words, 
 #endif
 }
 
-// A panel i of the centers in words, with starting scores. *lost: the largest |c - ĉ|² so far.
+// Entries as words keep them, and their bits.
+template <class T>
+FML_INLINE void keep_entries(const T* from, int n, float* kept, std::uint32_t* bits) {
+    for (int p = 0; p < n; ++p) kept[p] = static_cast<float>(from[p]);
+    std::memcpy(bits, kept, n * sizeof *bits);
+#if defined(FML_BFLOAT16)
+    for (int p = 0; p < n; ++p) bits[p] = (bits[p] + 0x8000) & 0xffff0000u;
+    std::memcpy(kept, bits, n * sizeof *bits);
+#endif
+}
+
+// A panel i of the centers in words, with starting scores. *lost: the largest |c - ĉ|².
 template <class T>
 void pack_narrow_panel(const T* centers, std::ptrdiff_t k, std::ptrdiff_t d, std::ptrdiff_t i,
                        float* panels, float* bias, double* lost) {
+    constexpr int strip = 64;
     std::uint32_t* words =
         reinterpret_cast<std::uint32_t*>(panels) + i * tile_rows * narrow_depth(d);
+    *lost = 0;
     for (std::ptrdiff_t r = 0; r < tile_rows; ++r) {
         const std::ptrdiff_t j = i * tile_rows + r;
         const bool real = j < k;
         double norm = 0, error = 0;
-        for (std::ptrdiff_t p = 0; p < d; ++p) {
-            const double c = real ? static_cast<double>(centers[j * d + p]) : 0.0;
-            float kept = static_cast<float>(c);
-            std::uint32_t bits;
-            std::memcpy(&bits, &kept, sizeof bits);
+        for (std::ptrdiff_t p0 = 0; p0 < d; p0 += strip) {
+            const int n = static_cast<int>(d - p0 < strip ? d - p0 : strip);
+            T c[strip] = {};
+            float kept[strip] = {};
+            std::uint32_t bits[strip] = {};
+            if (real) std::memcpy(c, centers + j * d + p0, n * sizeof(T));
+            keep_entries(c, strip, kept, bits);
+#pragma omp simd reduction(+ : norm, error)
+            for (int p = 0; p < strip; ++p) {
+                const double exact = c[p], off = exact - kept[p];
+                norm += exact * exact;
+                error += off * off;
+            }
 #if defined(FML_BFLOAT16)
-            bits = (bits + 0x8000) & 0xffff0000u;
-            std::memcpy(&kept, &bits, sizeof bits);
-            std::uint32_t& word = words[p / 2 * tile_rows + r];
-            word = p % 2 ? word | bits : bits >> 16;
+            for (int q = 0; 2 * q < n; ++q)
+                words[(p0 / 2 + q) * tile_rows + r] = bits[2 * q] >> 16 | bits[2 * q + 1];
 #else
-            words[p * tile_rows + r] = bits;
+            for (int p = 0; p < n; ++p) words[(p0 + p) * tile_rows + r] = bits[p];
 #endif
-            norm += c * c;
-            error += (c - kept) * (c - kept);
         }
         bias[j] = real ? static_cast<float>(-0.5 * norm) : std::numeric_limits<float>::lowest();
         *lost = error > *lost ? error : *lost;

@@ -14,6 +14,20 @@ void pack_centers_panel(const T* centers, std::ptrdiff_t k, std::ptrdiff_t d, st
                               : -std::numeric_limits<T>::infinity();
 }
 
+// The largest |c|²; NaN if any is.
+template <class T>
+double largest_square(const T* centers, std::ptrdiff_t k, std::ptrdiff_t d) {
+    double largest = 0;
+    for (std::ptrdiff_t j = 0; j < k; ++j) {
+        const T* c = centers + j * d;
+        double norm = 0;
+#pragma omp simd reduction(+ : norm)
+        for (std::ptrdiff_t p = 0; p < d; ++p) norm += static_cast<double>(c[p]) * c[p];
+        largest = norm > largest || norm != norm ? norm : largest;
+    }
+    return largest;
+}
+
 // Rows by position: those of a list, or all in order. Beyond `end` comes the last one again.
 struct Picked {
     const std::int32_t* list;  // null: all

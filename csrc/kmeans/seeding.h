@@ -9,26 +9,26 @@
 // take off the potential, the weighted sum of squared distances to the nearest center so far.
 namespace fastml {
 
-// Rows rounded to 8 bits an entry, x̂ = code * step * unit: small enough to stay in cache while
-// candidate after candidate is tried. By the triangle inequality a candidate c can be nearer to x
-// than the closest center so far only if |x̂ - c| < closest + |x - x̂|; only then is x itself read.
-// Everything but `unit` is in units of it, so that nothing overflows single precision.
+// Rows rounded to 8 bits an entry, x̂ = code * step: small enough to stay in cache while candidate
+// after candidate is tried. By the triangle inequality a candidate c can be nearer to x than the
+// closest center so far only if |x̂ - ĉ| < closest + |x - x̂| + |c - ĉ|; only then is x itself read.
+// Lengths are in steps, so that nothing overflows single precision. Arrays have sketch_shape's
+// padding.
 struct Sketch {
-    std::int8_t* codes;       // B panels (see gemm.inl.h) of ceil(n / width) * width rows
-    double *step, *per_step;  // d, and its inverse; both 0 for constant columns
-    float* half_norm;         // n: |x̂|²/2
-    float* error;             // n: |x - x̂|, rounded up
-    float* floor;             // n: only a score x̂·c - |c|²/2 above it can be nearer
-    std::uint32_t* nearer;    // n: bit c says that candidate c of the last try is nearer
-    double unit;
-    double slack;  // relative bound on the rounding of norms and scores
+    std::uint8_t* codes;    // in panels, see codes.inl.h
+    float* half_norm;       // |x̂|²/2; infinite for the padding
+    float* error;           // |x - x̂|, rounded up
+    float* reach;           // closest + error, rounded up
+    std::uint32_t* nearer;  // bit c says that candidate c of the last try is nearer
+    double per_step;        // 1 / step
 };
 
-// Rows a panel of codes holds.
-std::ptrdiff_t sketch_width() noexcept;
+// How many rows a sketch of n rows has room for, and how many bytes its codes take.
+void sketch_shape(std::ptrdiff_t n, std::ptrdiff_t d, std::ptrdiff_t* padded,
+                  std::ptrdiff_t* bytes) noexcept;
 
-// Fills a sketch, with floors for "no center yet". Dense rows. *usable: false if the data are so
-// large or small that products of them leave double precision.
+// Fills a sketch, with reaches for "no center yet". Dense rows. *usable: false if the data are so
+// large, small or long that products of them leave their range.
 template <class T>
 Status make_sketch(const Rows<T>& X, Sketch& sketch, bool* usable, int n_threads) noexcept;
 
@@ -41,22 +41,22 @@ Status gains(const Rows<T>& X, const T* w, const T* closest, const Sketch* sketc
              const std::ptrdiff_t* candidates, std::ptrdiff_t n_candidates, double* gain,
              int n_threads) noexcept;
 
-// Row `center` is a center now: updates closest and the sketch's floors. candidate: which one it
-// was in the last call of gains, or -1.
-template <class T>
-Status accept(const Rows<T>& X, T* closest, const Sketch* sketch, std::ptrdiff_t center,
-              std::ptrdiff_t candidate, int n_threads) noexcept;
+// Blocks of rows whose potentials are summed apart, at most.
+constexpr std::ptrdiff_t most_parts = 64;
 
-// *total = sum of w * p.
+// Row `center` is a center now: updates closest and the sketch's reaches; parts: the sums of
+// w * closest over blocks of rows, *total: over all. candidate: which one it was in the last call
+// of gains, or -1.
 template <class T>
-Status weighted_total(const T* p, const T* w, std::ptrdiff_t n, double* total,
-                      int n_threads) noexcept;
+Status accept(const Rows<T>& X, const T* w, T* closest, const Sketch* sketch, std::ptrdiff_t center,
+              std::ptrdiff_t candidate, double* parts, double* total, int n_threads) noexcept;
 
 // index[r] = the first i at which the running sum of w[j] * p[j], j <= i, reaches target[r];
-// n - 1 if none does. Targets ascend. Summed one by one in T, as numpy.cumsum does: the same
-// draw then picks the same row.
+// n - 1 if none does. Targets ascend. As if summed one by one in T, as numpy.cumsum does: the same
+// draw then picks the same row. p and parts as accept leaves them.
 template <class T>
-void search_cumulative(const T* p, const T* w, std::ptrdiff_t n, const double* target,
-                       std::ptrdiff_t n_targets, std::ptrdiff_t* index) noexcept;
+void search_cumulative(const T* p, const T* w, std::ptrdiff_t n, const double* parts,
+                       const double* target, std::ptrdiff_t n_targets,
+                       std::ptrdiff_t* index) noexcept;
 
 }  // namespace fastml

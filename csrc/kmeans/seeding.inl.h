@@ -1,4 +1,6 @@
 #include "kmeans/dense.inl.h"
+// after what it stands on
+#include "kmeans/codes.inl.h"
 #include "kmeans/sparse.inl.h"
 
 // What candidates of k-means++ would gain: the blocks.
@@ -58,16 +60,18 @@ void gains_small_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t en
     }
 }
 
-// Largest |x - shift| of every column over every stride-th row.
+// extent[s] = the largest entry of row s * stride, less the shift, in size.
 template <class T>
 void sample_extent(const Rows<T>& X, std::ptrdiff_t stride, double* extent) {
-    for (std::ptrdiff_t p = 0; p < X.d; ++p) extent[p] = 0;
-    for (std::ptrdiff_t i = 0; i < X.n; i += stride)
+    for (std::ptrdiff_t i = 0; i < X.n; i += stride) {
+        double most = 0;
         for (std::ptrdiff_t p = 0; p < X.d; ++p) {
             const double x = X.data[i * X.d + p] - (X.shift ? X.shift[p] : T(0));
             const double size = x < 0 ? -x : x;
-            extent[p] = size > extent[p] ? size : extent[p];
+            most = size > most ? size : most;
         }
+        extent[i / stride] = most;
+    }
 }
 
 // Codes of rows [begin, end), begin a multiple of the panel width; see Sketch. What rounding and
@@ -75,37 +79,41 @@ void sample_extent(const Rows<T>& X, std::ptrdiff_t stride, double* extent) {
 template <class T>
 void sketch_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end,
                   const Sketch& sketch) {
-    constexpr int cols = tile_cols<float>, strip = 64;
-    const double scale = 1 / sketch.unit;
+    constexpr int strip = 64;
     for (std::ptrdiff_t i = begin; i < end; ++i) {
-        std::int8_t* code = sketch.codes + i / cols * cols * X.d + i % cols;
         const T* x = X.data + i * X.d;
         double norm = 0, error = 0;
         for (std::ptrdiff_t p0 = 0; p0 < X.d; p0 += strip) {
             const int n = static_cast<int>(X.d - p0 < strip ? X.d - p0 : strip);
-            double level[strip];
-#pragma omp simd reduction(+ : norm, error)
-            for (int p = 0; p < n; ++p) {
-                const T from = X.shift ? x[p0 + p] - X.shift[p0 + p] : x[p0 + p];
-                const double value = from * scale, step = sketch.step[p0 + p];
-                const double exact = value * sketch.per_step[p0 + p];
-                const double bounded = exact < 127 ? (exact > -127 ? exact : -127) : 127;
-                level[p] = std::nearbyint(bounded);
-                const double kept = level[p] * step, lost = value - kept;
-                norm += kept * kept;
-                error += lost * lost;
+            double exact[strip] = {}, kept[strip];
+            std::int8_t code[strip];
+            if (X.shift) {
+                for (int p = 0; p < n; ++p) exact[p] = x[p0 + p] - X.shift[p0 + p];
+            } else {
+                for (int p = 0; p < n; ++p) exact[p] = x[p0 + p];
             }
-            for (int p = 0; p < n; ++p) code[(p0 + p) * cols] = static_cast<std::int8_t>(level[p]);
+            // Of constant length, for which there are vectors of any width.
+#pragma omp simd reduction(+ : norm, error)
+            for (int p = 0; p < strip; ++p) {
+                const double level = exact[p] * sketch.per_step;
+                const double bounded = level < 127 ? (level > -127 ? level : -127) : 127;
+                kept[p] = std::nearbyint(bounded);
+                norm += kept[p] * kept[p];
+                error += (level - kept[p]) * (level - kept[p]);
+            }
+            for (int p = 0; p < strip; ++p) code[p] = static_cast<std::int8_t>(kept[p]);
+            put_codes(sketch.codes, i, p0, X.d, code, n);
         }
-        sketch.half_norm[i] = static_cast<float>(0.5 * norm * (1 - sketch.slack));
+        sketch.half_norm[i] = static_cast<float>(0.5 * norm);
         sketch.error[i] = static_cast<float>(std::sqrt(error) * (1 + 1e-6));
     }
 }
 
-// floor[i], from the closest squared distance: no candidate scores above it unless it is closer.
-template <class T> FML_INLINE void set_floor(const Sketch& sketch, std::ptrdiff_t i, T closest) {
-    const double reach = std::sqrt(static_cast<double>(closest)) / sketch.unit + sketch.error[i];
-    sketch.floor[i] = static_cast<float>(sketch.half_norm[i] - 0.5 * reach * reach * (1 + 1e-6));
+// From the closest squared distance.
+template <class T> FML_INLINE void set_reach(const Sketch& sketch, std::ptrdiff_t i, T closest) {
+    const double reach =
+        std::sqrt(static_cast<double>(closest)) * sketch.per_step + sketch.error[i];
+    sketch.reach[i] = static_cast<float>(reach * (1 + 1e-6));
 }
 
 template <class T> FML_INLINE void prefetch_row(const Rows<T>& X, std::ptrdiff_t i) {
@@ -116,72 +124,77 @@ template <class T> FML_INLINE void prefetch_row(const Rows<T>& X, std::ptrdiff_t
 
 // Which entries of a panel are above their floors: a bit a row, for every candidate.
 struct Above {
-    unsigned bits[max_sketched][tile_vecs];
+    std::uint64_t rows[max_sketched];
 };
 
-// Scores of the panel of rows at i, all candidates; the rows to be read are asked for.
+// Scores of the panel of rows at i, all candidates, and whether they are so high that the distance
+// may be below the closest; the rows to be read are asked for. error: that of any candidate.
 template <class T>
-FML_INLINE void score_panel(const Rows<T>& X, std::ptrdiff_t i, std::ptrdiff_t end,
-                            const Sketch& sketch, std::ptrdiff_t n_candidates, const float* panels,
-                            const float* bias, Above& above) {
+FML_INLINE void score_panel(const Rows<T>& X, std::ptrdiff_t i, const Sketch& sketch,
+                            std::ptrdiff_t n_candidates, const float* panels, const float* bias,
+                            float error, Above& above) {
     using Vec = typename Simd<float>::Vec;
-    constexpr int lanes = Simd<float>::lanes, cols = tile_cols<float>;
-    float floor[cols];
-    for (std::ptrdiff_t r = 0; r < cols; ++r)
-        floor[r] = i + r < end ? sketch.floor[i + r] : std::numeric_limits<float>::infinity();
-    unsigned any[tile_vecs] = {};
+    constexpr int lanes = Simd<float>::lanes;
+    const std::ptrdiff_t words = code_words(X.d);
+    const float slack = code_slack(X.d);
+    Vec floor[tile_vecs];
+    for (int v = 0; v < tile_vecs; ++v) {
+        const Vec reach = load<Vec>(sketch.reach + i + v * lanes) + error;
+        const Vec half = load<Vec>(sketch.half_norm + i + v * lanes) - slack;
+        floor[v] = half - reach * reach * (0.5f * (1 + 2e-6f));
+    }
+    std::uint64_t any = 0;
     for (std::ptrdiff_t c0 = 0; c0 < n_candidates; c0 += tile_rows) {
         Tile<float> tile;
-        FML_UNROLL
-        for (int a = 0; a < tile_rows; ++a) {
+        code_scores(panels + c0 * words, bias + c0, sketch.codes + i * words * codes_a_word, words,
+                    tile);
+        for (int a = 0; a < tile_rows && c0 + a < n_candidates; ++a) {
+            std::uint64_t rows = 0;
             FML_UNROLL
-            for (int v = 0; v < tile_vecs; ++v) tile.at[a][v] = broadcast<Vec>(bias[c0 + a]);
+            for (int v = 0; v < tile_vecs; ++v)
+                rows |= std::uint64_t{not_below(tile.at[a][v], floor[v])} << v * lanes;
+            above.rows[c0 + a] = rows;
+            any |= rows;
         }
-        tile_multiply<Product>(panels + c0 * X.d, sketch.codes + i * X.d, X.d, tile);
-        for (int a = 0; a < tile_rows && c0 + a < n_candidates; ++a)
-            for (int v = 0; v < tile_vecs; ++v) {
-                const unsigned bits = not_below(tile.at[a][v], load<Vec>(floor + v * lanes));
-                above.bits[c0 + a][v] = bits;
-                any[v] |= bits;
-            }
     }
-    for (int v = 0; v < tile_vecs; ++v)
-        for (; any[v]; any[v] &= any[v] - 1) {
-            const std::ptrdiff_t r = i + v * lanes + lowest_bit(any[v]);
-            if (r < end) prefetch_row(X, r);
-        }
+    for (; any; any &= any - 1) {
+        const std::ptrdiff_t r = i + lowest_bit(any);
+        if (r < X.n) prefetch_row(X, r);
+    }
 }
 
 // The distances themselves, by differences, where `above` says so.
 template <class T>
-FML_INLINE void take_gains(const Rows<T>& X, std::ptrdiff_t i, std::ptrdiff_t end, const T* w,
-                           const T* closest, const Sketch& sketch, const std::ptrdiff_t* candidates,
+FML_INLINE void take_gains(const Rows<T>& X, std::ptrdiff_t i, const T* w, const T* closest,
+                           const Sketch& sketch, const std::ptrdiff_t* candidates,
                            std::ptrdiff_t n_candidates, const Above& above, double* gain) {
     for (std::ptrdiff_t c = 0; c < n_candidates; ++c) {
+        std::uint64_t rows = above.rows[c];
+        if (!rows) continue;
         const T* y = X.data + candidates[c] * X.d;
         double sum = 0;
-        for (int v = 0; v < tile_vecs; ++v)
-            for (unsigned bits = above.bits[c][v]; bits; bits &= bits - 1) {
-                const std::ptrdiff_t r = i + v * Simd<float>::lanes + lowest_bit(bits);
-                if (r >= end) break;
-                const T sqdist = squared_distance(y, X.data + r * X.d, X.d);
-                if (!(sqdist < closest[r])) continue;
-                sketch.nearer[r] |= std::uint32_t{1} << c;
-                sum += (w ? static_cast<double>(w[r]) : 1.0) *
-                       (static_cast<double>(closest[r]) - sqdist);
-            }
+        for (; rows; rows &= rows - 1) {
+            const std::ptrdiff_t r = i + lowest_bit(rows);
+            if (r >= X.n) break;
+            const T sqdist = squared_distance(y, X.data + r * X.d, X.d);
+            // No branch, which would be guessed wrong as often as not.
+            const bool less = sqdist < closest[r];
+            const double gained = static_cast<double>(closest[r]) - sqdist;
+            sketch.nearer[r] |= std::uint32_t{less} << c;
+            sum += less ? (w ? static_cast<double>(w[r]) : 1.0) * gained : 0.0;
+        }
         gain[c] += sum;
     }
 }
 
-// The sketched form of gains_small_block: scores x̂·c - |c|²/2 from codes, and only where a score
-// is above the row's floor the distance itself. panels: the candidates times step as A panels,
-// with their biases. sketch.nearer says for which candidates a row has something to gain.
+// The sketched form of gains_small_block: scores x̂·ĉ - |ĉ|²/2 of codes, and only where a score is
+// high enough the distance itself. panels: the candidates, with their biases; error: the largest of
+// theirs. sketch.nearer says for which candidates a row has something to gain.
 template <class T>
 void gains_sketched_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, const T* w,
                           const T* closest, const Sketch& sketch, const std::ptrdiff_t* candidates,
                           std::ptrdiff_t n_candidates, const float* panels, const float* bias,
-                          double* gain) {
+                          float error, double* gain) {
     constexpr int cols = tile_cols<float>;
     for (std::ptrdiff_t c = 0; c < n_candidates; ++c) gain[c] = 0;
     for (std::ptrdiff_t i = begin; i < end; ++i) sketch.nearer[i] = 0;
@@ -189,13 +202,13 @@ void gains_sketched_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t
     Above above[2];
     int now = 0;
     for (std::ptrdiff_t i = begin; i < end; i += cols, now = 1 - now) {
-        score_panel(X, i, end, sketch, n_candidates, panels, bias, above[now]);
+        score_panel(X, i, sketch, n_candidates, panels, bias, error, above[now]);
         if (i > begin)
-            take_gains(X, i - cols, end, w, closest, sketch, candidates, n_candidates,
-                       above[1 - now], gain);
+            take_gains(X, i - cols, w, closest, sketch, candidates, n_candidates, above[1 - now],
+                       gain);
     }
     const std::ptrdiff_t last = begin + (end - begin - 1) / cols * cols;
-    take_gains(X, last, end, w, closest, sketch, candidates, n_candidates, above[1 - now], gain);
+    take_gains(X, last, w, closest, sketch, candidates, n_candidates, above[1 - now], gain);
 }
 
 // Makes row `center` a center for the rows of [begin, end) with all of `bits` set in
@@ -203,12 +216,25 @@ void gains_sketched_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t
 template <class T>
 void accept_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, T* closest,
                   const Sketch& sketch, std::ptrdiff_t center, std::uint32_t bits) {
-    for (std::ptrdiff_t i = begin; i < end; ++i) {
-        if ((sketch.nearer[i] & bits) != bits) continue;
-        const T sqdist = squared_distance(X.data + center * X.d, X.data + i * X.d, X.d);
-        if (!(sqdist < closest[i])) continue;
-        closest[i] = sqdist;
-        set_floor(sketch, i, sqdist);
+    constexpr std::ptrdiff_t strip = 64;
+    for (std::ptrdiff_t i0 = begin; i0 < end; i0 += strip) {
+        const std::ptrdiff_t rows = end - i0 < strip ? end - i0 : strip;
+        std::int32_t listed[strip], n = 0, any = 0;
+#pragma omp simd reduction(| : any)
+        for (std::ptrdiff_t r = 0; r < rows; ++r) any |= (sketch.nearer[i0 + r] & bits) == bits;
+        if (!any) continue;
+        for (std::ptrdiff_t r = 0; r < rows; ++r) {
+            listed[n] = static_cast<std::int32_t>(r);
+            n += (sketch.nearer[i0 + r] & bits) == bits;
+        }
+        for (std::int32_t l = 0; l < n; ++l) prefetch_row(X, i0 + listed[l]);
+        for (std::int32_t l = 0; l < n; ++l) {
+            const std::ptrdiff_t i = i0 + listed[l];
+            const T sqdist = squared_distance(X.data + center * X.d, X.data + i * X.d, X.d);
+            if (!(sqdist < closest[i])) continue;
+            closest[i] = sqdist;
+            set_reach(sketch, i, sqdist);
+        }
     }
 }
 

@@ -7,25 +7,15 @@ import numpy as np
 from scipy import sparse
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from fastml._native import kernel_kmeans as native
-from fastml._runtime.callbacks import fit_context
-from fastml._runtime.dispatch import accelerated
 from fastml._runtime.sparse import with_short_indices
 from fastml._runtime.threads import n_threads
 from fastml.cluster._gram import Gram, KernelFunction, gram_of
+from fastml.cluster._members import Centers, greedy_seeds, moved
 from fastml.cluster._partition import Partition, relocate
 from fastml.metrics.pairwise import kernel_metrics
-
-
-class Centers(NamedTuple):
-    """Means of members in feature space: all that is known of them."""
-
-    sums: np.ndarray  # (k, n): the weighted sums of kernel values of members
-    norm: np.ndarray  # squared, infinite for a cluster without members
-    scale: np.ndarray  # one over the weight of the members
-    inertia: float  # of the members about their centers
 
 
 class Run(NamedTuple):
@@ -51,8 +41,9 @@ class KernelKMeans(Partition):
 
     kernel : str, kernel object or callable, default="rbf"
         A name that `sklearn.metrics.pairwise.pairwise_kernels` knows; "precomputed", if `X` is
-        the Gram matrix; a kernel of `gaussian_process.kernels`; a function made by
-        `fastml.jit.kernel`; or a function of two rows.
+        the Gram matrix (`predict` then takes the kernel between new rows and those of the fit);
+        a kernel of `gaussian_process.kernels`; a function made by `fastml.jit.kernel`; or a
+        function of two rows.
 
     gamma : float, default=None
         Gamma of the rbf, laplacian, polynomial, sigmoid and chi2 kernels. None: the kernel's
@@ -188,117 +179,26 @@ class KernelKMeans(Partition):
         self.verbose = verbose
         self.random_state = random_state
 
-    @accelerated
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None, sample_weight=None):
-        """Compute the clustering of the rows of `X`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The rows to cluster, or their Gram matrix if the kernel is precomputed.
-
-        y : Ignored
-            Not used, present for API consistency.
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            The weight of each row; None for equal ones.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
-        self._fit(X, sample_weight)
-        return self
-
-    def fit_transform(self, X, y=None, sample_weight=None):
-        """Compute the clustering and return the distances of `X` to its centers.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The rows to cluster, or their Gram matrix if the kernel is precomputed.
-
-        y : Ignored
-            Not used, present for API consistency.
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            The weight of each row; None for equal ones.
-
-        Returns
-        -------
-        distances : ndarray of shape (n_samples, n_clusters)
-            The distance of each row to each center in feature space.
-        """
+    def _transform_fitted(self, X: Any) -> np.ndarray:
         if not self._is_precomputed():
-            return super().fit_transform(X, sample_weight=sample_weight)
-        self.fit(X, sample_weight=sample_weight)
+            return self.transform(X)
         K = self._validated(X, reset=False)
         return self._distances(K, K.diagonal())
 
-    @accelerated
-    def predict(self, X):
-        """Predict the closest cluster of each row of `X`; ties go to the lower index.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The rows, or the kernel between them and the rows of the fit if it is precomputed.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            The index of the nearest center.
-        """
-        check_is_fitted(self)
+    def _predict(self, X: Any) -> np.ndarray:
         return self._closeness(self._validated(X, reset=False)).argmin(axis=1).astype(np.int32)
 
-    @accelerated
-    def transform(self, X):
-        """Distances in feature space from each row of `X` to each center.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        distances : ndarray of shape (n_samples, n_clusters)
-            The distances.
-        """
-        check_is_fitted(self)
+    def _transform(self, X: Any) -> np.ndarray:
         self._check_has_diagonal("transform", "Use fit_transform")
         X = self._validated(X, reset=False)
         return self._distances(X, self._function().diagonal(X))
 
-    @accelerated
-    def score(self, X, y=None, sample_weight=None):
-        """Minus the (weighted) sum of squared distances of `X` to the nearest centers.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The rows.
-
-        y : Ignored
-            Not used, present for API consistency.
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            The weight of each row; None for equal ones.
-
-        Returns
-        -------
-        score : float
-            The opposite of the value of `X` on the objective.
-        """
-        check_is_fitted(self)
+    def _inertia(self, X: Any, sample_weight: Any) -> float:
         self._check_has_diagonal("score", "Use inertia_")
         X = self._validated(X, reset=False)
         sqdist = self._function().diagonal(X) + self._closeness(X).min(axis=1)
         w = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        return -float(w @ np.maximum(sqdist, 0))
+        return float(w @ np.maximum(sqdist, 0))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -395,10 +295,10 @@ class KernelKMeans(Partition):
                 settled = centers is not None and bool((labels == members).all())
                 if not settled:
                     before = centers
-                    centers = _moved(gram, members, labels, w, before, self.n_clusters)
+                    centers = moved(gram, members, labels, w, before, self.n_clusters)
                     if before is not None and centers.inertia > before.inertia + rounding:
                         # The kernel is not positive definite: back to where it was better.
-                        centers = _moved(gram, labels, members, w, centers, self.n_clusters)
+                        centers = moved(gram, labels, members, w, centers, self.n_clusters)
                         settled = True
                     else:
                         members = labels
@@ -465,50 +365,3 @@ class KernelKMeans(Partition):
         labels, closeness = np.zeros(n, np.int32), np.empty(n)
         native.nearest_centers(rows, norm, np.ones(k), labels, closeness, n_threads())
         return labels, closeness
-
-
-def _moved(
-    gram: Gram,
-    members: np.ndarray,
-    labels: np.ndarray,
-    w: np.ndarray,
-    centers: Centers | None,
-    k: int,
-) -> Centers:
-    """The centers once members are given by `labels`: from their old sums if few of them move."""
-    rows = np.flatnonzero(labels != members)
-    if centers is None or 2 * len(rows) > gram.n:
-        sums = np.zeros((k, gram.n))
-        gram.move(np.arange(gram.n), None, labels, w, sums)
-    else:
-        sums = centers.sums
-        gram.move(rows, members[rows], labels[rows], w[rows], sums)
-    weights = np.bincount(labels, w, minlength=k)
-    within = np.bincount(labels, w * sums[labels, np.arange(gram.n)], minlength=k)
-    scale = np.divide(1.0, weights, out=np.zeros(k), where=weights > 0)
-    norm = np.where(weights > 0, within * scale**2, np.inf)
-    return Centers(sums, norm, scale, float(w @ gram.diagonal - within @ scale))
-
-
-def greedy_seeds(
-    gram: Gram, w: np.ndarray, n_clusters: int, random_state: np.random.RandomState
-) -> np.ndarray:
-    """The rows that greedy k-means++ picks in feature space, from scikit-learn's random draws."""
-    n_trials = 2 + int(np.log(n_clusters))
-
-    def sqdist(rows):
-        sqdist = gram.diagonal[rows, None] + gram.diagonal - 2 * gram.rows(rows)
-        return np.maximum(sqdist, 0, out=sqdist)
-
-    picked = np.empty(n_clusters, np.intp)
-    picked[0] = random_state.choice(gram.n, p=w / w.sum())
-    closest = sqdist(picked[:1])[0]
-    potential = closest @ w
-    for c in range(1, n_clusters):
-        targets = random_state.uniform(size=n_trials) * potential
-        candidates = np.minimum(np.searchsorted(np.cumsum(w * closest), targets), gram.n - 1)
-        left = np.minimum(sqdist(candidates), closest)
-        potentials = left @ w
-        best = potentials.argmin()
-        picked[c], potential, closest = candidates[best], potentials[best], left[best]
-    return picked

@@ -177,8 +177,9 @@ class KMeans(Versioned, CallbackSupportMixin, NearestCenter, StockKMeans):
             dtype=[np.float64, np.float32],
             order="C",
             accept_large_sparse=False,
+            ensure_all_finite=False,  # centred() looks at every entry anyway
         )
-        rows, variance = centred(X)
+        rows, variance = centred(X, self)
         self._check_params_vs_input(X, self.tol * variance.mean())
         random_state = check_random_state(self.random_state)
         w = weights_of(sample_weight, X)

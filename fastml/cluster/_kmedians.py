@@ -6,12 +6,10 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from fastml._native import kmedians as native
 from fastml._native.rows import Rows
-from fastml._runtime.callbacks import fit_context
-from fastml._runtime.dispatch import accelerated
 from fastml._runtime.sparse import with_short_indices
 from fastml._runtime.threads import n_threads
 from fastml.cluster._partition import Partition, relocate
@@ -140,27 +138,7 @@ class KMedians(Partition):
         self.verbose = verbose
         self.random_state = random_state
 
-    @accelerated
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None, sample_weight=None):
-        """Compute the clustering of the rows of `X`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The rows to cluster.
-
-        y : Ignored
-            Not used, present for API consistency.
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            The weight of each row; None for equal ones.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
+    def _fit(self, X: Any, sample_weight: Any) -> None:
         X = self._validated(X, reset=True)
         w = weights_of(sample_weight, X)
         columns = Rows(X.T.tocsr()) if issparse(X) else None
@@ -169,69 +147,20 @@ class KMedians(Partition):
         self.labels_ = best.labels
         self.inertia_ = best.inertia
         self.n_iter_ = best.n_iter
-        return self
 
-    @accelerated
-    def predict(self, X):
-        """Predict the closest cluster of each row of `X`; ties go to the lower index.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            The index of the nearest center.
-        """
-        check_is_fitted(self)
+    def _predict(self, X: Any) -> np.ndarray:
         return _assigned(*self._rows_and_centers(X))
 
-    @accelerated
-    def transform(self, X):
-        """Manhattan distances from each row of `X` to each center.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        distances : ndarray of shape (n_samples, n_clusters)
-            The distances.
-        """
-        check_is_fitted(self)
+    def _transform(self, X: Any) -> np.ndarray:
         X, centers = self._rows_and_centers(X)
         if issparse(X):
             centers = type(X)(centers)
         return manhattan_distances(X, centers).astype(X.dtype, copy=False)
 
-    @accelerated
-    def score(self, X, y=None, sample_weight=None):
-        """Minus the (weighted) sum of distances of `X` to the nearest centers.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The rows.
-
-        y : Ignored
-            Not used, present for API consistency.
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            The weight of each row; None for equal ones.
-
-        Returns
-        -------
-        score : float
-            The opposite of the value of `X` on the objective.
-        """
-        check_is_fitted(self)
+    def _inertia(self, X: Any, sample_weight: Any) -> float:
         X, centers = self._rows_and_centers(X)
         w, labels = weights_of(sample_weight, X), _assigned(X, centers)
-        return -native.deviation(Rows(X), centers, w, labels, None, n_threads())
+        return native.deviation(Rows(X), centers, w, labels, None, n_threads())
 
     def _validated(self, X: Any, reset: bool) -> Any:
         X = validate_data(

@@ -8,10 +8,9 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from sklearn.base import clone
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from fastml._runtime.callbacks import fit_context, fit_task
-from fastml._runtime.dispatch import accelerated
+from fastml._runtime.callbacks import fit_task
 from fastml.cluster._kmeans import KMeans
 from fastml.cluster._partition import Partition
 
@@ -132,27 +131,7 @@ class MahalanobisKMeans(Partition):
         self.verbose = verbose
         self.random_state = random_state
 
-    @accelerated
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y=None, sample_weight=None):
-        """Compute the clustering of the rows of `X`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The rows to cluster.
-
-        y : Ignored
-            Not used, present for API consistency.
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            The weight of each row; None for equal ones.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
+    def _fit(self, X: Any, sample_weight: Any) -> None:
         X = self._validated(X, reset=True)
         n_init = self._starts(X)
         w = None if sample_weight is None else _check_sample_weight(sample_weight, X)
@@ -177,65 +156,16 @@ class MahalanobisKMeans(Partition):
         self.kmeans_, self.cluster_centers_ = inner, centers
         self.labels_, self.inertia_, self.n_iter_ = inner.labels_, inner.inertia_, inner.n_iter_
         self._n_features_out = self.n_clusters
-        return self
 
-    @accelerated
-    def predict(self, X):
-        """Predict the closest cluster of each row of `X`; ties go to the lower index.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            The index of the nearest center.
-        """
-        check_is_fitted(self)
+    def _predict(self, X: Any) -> np.ndarray:
         return self.kmeans_.predict(self._whitened(self._validated(X, reset=False)))
 
-    @accelerated
-    def transform(self, X):
-        """Mahalanobis distances from each row of `X` to each center.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        distances : ndarray of shape (n_samples, n_clusters)
-            The distances.
-        """
-        check_is_fitted(self)
+    def _transform(self, X: Any) -> np.ndarray:
         return self.kmeans_.transform(self._whitened(self._validated(X, reset=False)))
 
-    @accelerated
-    def score(self, X, y=None, sample_weight=None):
-        """Minus the (weighted) sum of squared distances of `X` to the nearest centers.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The rows.
-
-        y : Ignored
-            Not used, present for API consistency.
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            The weight of each row; None for equal ones.
-
-        Returns
-        -------
-        score : float
-            The opposite of the value of `X` on the objective.
-        """
-        check_is_fitted(self)
+    def _inertia(self, X: Any, sample_weight: Any) -> float:
         X = self._whitened(self._validated(X, reset=False))
-        return self.kmeans_.score(X, sample_weight=sample_weight)
+        return -self.kmeans_.score(X, sample_weight=sample_weight)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

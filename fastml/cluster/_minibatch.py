@@ -202,9 +202,12 @@ class MiniBatchKMeans(Versioned, CallbackSupportMixin, NearestCenter, StockMiniB
 
         counts = self._counts
         total = counts + weights
-        hit = weights > 0
+        hit = np.flatnonzero(weights > 0)
+        sums = sums[hit]
+        sums += centers[hit] * counts[hit, None]
+        sums /= total[hit, None]
         moved = centers.copy()
-        moved[hit] = (centers[hit] * counts[hit, None] + sums[hit]) / total[hit, None]
+        moved[hit] = sums
         counts[hit] = total[hit]
         if reassign and self.reassignment_ratio > 0:
             self._reassign(X, moved, random_state)

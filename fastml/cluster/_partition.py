@@ -14,9 +14,10 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _is_arraylike_not_scalar
+from sklearn.utils.validation import _is_arraylike_not_scalar, check_is_fitted
 
-from fastml._runtime.callbacks import CallbackSupportMixin, Task, fit_task
+from fastml._runtime.callbacks import CallbackSupportMixin, Task, fit_context, fit_task
+from fastml._runtime.dispatch import accelerated
 from fastml._runtime.versioned import Versioned
 
 
@@ -28,7 +29,10 @@ class Partition(
     ClusterMixin,
     BaseEstimator,
 ):
-    """The parameters and conventions of scikit-learn's KMeans, around an iteration of one's own."""
+    """The parameters and conventions of scikit-learn's KMeans, around an iteration of one's own.
+
+    What differs is in `_fit`, and of a fitted model in `_predict`, `_transform` and `_inertia`.
+    """
 
     _parameter_constraints: ClassVar[dict] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
@@ -39,12 +43,36 @@ class Partition(
         "random_state": ["random_state"],
     }
 
+    @accelerated
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None, sample_weight=None):
+        """Compute the clustering of the rows of `X`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The rows to cluster.
+
+        y : Ignored
+            Not used, present for API consistency.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            The weight of each row; None for equal ones.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        self._fit(X, sample_weight)
+        return self
+
     def fit_predict(self, X, y=None, sample_weight=None):
         """Compute the clustering and return the label of each row.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The rows to cluster.
 
         y : Ignored
@@ -65,7 +93,7 @@ class Partition(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             The rows to cluster.
 
         y : Ignored
@@ -79,7 +107,69 @@ class Partition(
         distances : ndarray of shape (n_samples, n_clusters)
             The distance of each row to each center.
         """
-        return self.fit(X, sample_weight=sample_weight).transform(X)
+        self.fit(X, sample_weight=sample_weight)
+        return self._transform_fitted(X)
+
+    @accelerated
+    def predict(self, X):
+        """Predict the closest cluster of each row of `X`; ties go to the lower index.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            The index of the nearest center.
+        """
+        check_is_fitted(self)
+        return self._predict(X)
+
+    @accelerated
+    def transform(self, X):
+        """Distances, of the estimator's kind, from each row of `X` to each center.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_clusters)
+            The distances.
+        """
+        check_is_fitted(self)
+        return self._transform(X)
+
+    @accelerated
+    def score(self, X, y=None, sample_weight=None):
+        """Minus what `inertia_` is of the rows of the fit, of the rows of `X`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The rows.
+
+        y : Ignored
+            Not used, present for API consistency.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            The weight of each row; None for equal ones.
+
+        Returns
+        -------
+        score : float
+            The opposite of the value of `X` on the objective.
+        """
+        check_is_fitted(self)
+        return -self._inertia(X, sample_weight)
+
+    def _transform_fitted(self, X: Any) -> np.ndarray:
+        """The distances of the rows that were just fitted."""
+        return self.transform(X)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.cluster import kmeans_plusplus as stock_kmeans_plusplus
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import assert_all_finite, check_array, check_random_state
 from sklearn.utils._param_validation import Interval, validate_params
 from sklearn.utils.validation import _check_sample_weight
 
@@ -119,7 +119,7 @@ def sketch_pays(rows: Rows, n_clusters: int) -> bool:
 
     They do for rows that do not stay in cache, of enough columns to make one try costly.
     """
-    return not issparse(rows.X) and rows.d > 16 and n_clusters >= 16 and rows.n * rows.d >= 1 << 18
+    return not issparse(rows.X) and rows.d > 9 and n_clusters >= 16 and rows.n * rows.d >= 1 << 18
 
 
 def draw_probabilities(w: np.ndarray | None, n: int, dtype: np.dtype) -> np.ndarray:
@@ -135,14 +135,19 @@ def weights_of(sample_weight: Any, X: Any) -> np.ndarray | None:
     return np.require(_check_sample_weight(sample_weight, X, dtype=X.dtype), requirements="CA")
 
 
-def centred(X: Any) -> tuple[Rows, np.ndarray]:
+def centred(X: Any, estimator: Any = None) -> tuple[Rows, np.ndarray]:
     """The rows of `X` about their mean (CSR: as they are), and the variance of every column.
 
-    Nothing is copied: kernels subtract the mean from the rows they load.
+    Nothing is copied: kernels subtract the mean from the rows they load. With an `estimator`,
+    whose validation has let them pass, NaN and infinity are refused here.
     """
     rows = Rows(X)
     mean, variance = np.empty(rows.d), np.empty(rows.d)
     native.column_moments(rows, mean, variance, n_threads())
+    if estimator is not None and not (np.isfinite(mean).all() and np.isfinite(variance).all()):
+        # Or the data are finite but their squares are not.
+        name = type(estimator).__name__
+        assert_all_finite(X.data if issparse(X) else X, estimator_name=name, input_name="X")
     return rows if issparse(X) else Rows(X, mean.astype(X.dtype)), variance
 
 
