@@ -280,3 +280,12 @@ FML_INLINE int lowest_bit(unsigned bits) {
     return i;
 #endif
 }
+FML_INLINE int count_bits(unsigned bits) {
+#if defined(__GNUC__)
+    return __builtin_popcount(bits);
+#else
+    int n = 0;
+    for (; bits; bits &= bits - 1) ++n;
+    return n;
+#endif
+}

@@ -71,9 +71,10 @@ template <class T> struct Groups {
     }
     void gather(ptrdiff_t g, T* q) const {
         const ptrdiff_t d = tree.d;
-        for (int i = 0; i < size(g); ++i)
-            for (ptrdiff_t j = 0; j < d; ++j)
-                q[i * d + j] = Q ? Q[row(g, i) * d + j] : tree.points[(g * d + j) * fan + i];
+        for (int i = 0; i < size(g); ++i) {
+            const T* from = Q ? Q + row(g, i) * d : tree.points + g * d * fan + i;
+            for (ptrdiff_t j = 0; j < d; ++j) q[i * d + j] = from[Q ? j : j * fan];
+        }
     }
     Seed seed() const {
         if (!Q) return Seed::known;
@@ -98,6 +99,7 @@ Status run_groups(const Groups<T>& groups, ptrdiff_t k, Out* distances, std::int
     if (!values || !rows || !pools) return Status::no_memory;
 
     const auto run = FML_PICK(choose_nearest<T>)(tree.metric, d);
+    const auto roots = FML_PICK(roots_block<T, Out>);
     auto group = [&](ptrdiff_t g, int worker) {
         T* distance = values.get() + worker * per_thread;
         T* q = distance + lists_size;
@@ -114,11 +116,8 @@ Status run_groups(const Groups<T>& groups, ptrdiff_t k, Out* distances, std::int
             run(tree, q + i * d, step, pooled ? Seed::none : groups.seed(), g, lists);
             for (int l = 0; l < step; ++l) {
                 const ptrdiff_t to = groups.row(g, i + l) * k;
-                for (ptrdiff_t r = 0; r < k; ++r) {
-                    const T sum = distance[l * stride + r];
-                    distances[to + r] = static_cast<Out>(root(sum, tree.metric, tree.p));
-                    indices[to + r] = lists.row[l * stride + r];
-                }
+                roots(distance + l * stride, k, tree.metric, tree.p, distances + to);
+                for (ptrdiff_t r = 0; r < k; ++r) indices[to + r] = lists.row[l * stride + r];
             }
         }
     };
