@@ -21,6 +21,7 @@ FAMILIES = {
     "pairwise": "pairwise",
     "scaling": "scaling",
     "strings": "strings",
+    "votes": "votes",
 }
 
 if sys.platform == "win32":

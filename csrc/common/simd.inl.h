@@ -72,6 +72,18 @@ FML_INLINE Simd<float>::Vec widen(const std::int8_t* p) {
 #endif
 }
 
+FML_INLINE Simd<double>::Vec widen(const float* p) {
+#if FML_X86_REGIONS && FML_VECTOR_BYTES == 64
+    return _mm512_cvtps_pd(_mm256_loadu_ps(p));
+#elif FML_X86_REGIONS && FML_VECTOR_BYTES == 32
+    return _mm256_cvtps_pd(_mm_loadu_ps(p));
+#else
+    Simd<double>::Vec v;
+    for (int l = 0; l < Simd<double>::lanes; ++l) v[l] = p[l];
+    return v;
+#endif
+}
+
 // Bit l tells that a is above b, or that either is NaN, in lane l.
 FML_INLINE unsigned not_below(const Simd<float>::Vec& a, const Simd<float>::Vec& b) {
 #if FML_X86_REGIONS && FML_VECTOR_BYTES == 64
@@ -189,6 +201,11 @@ template <class T> inline unsigned below(const Lanes<T>& a, const Lanes<T>& b) {
 inline Simd<float>::Vec widen(const std::int8_t* p) {
     Simd<float>::Vec v;
     for (int l = 0; l < Simd<float>::lanes; ++l) v[l] = p[l];
+    return v;
+}
+inline Simd<double>::Vec widen(const float* p) {
+    Simd<double>::Vec v;
+    for (int l = 0; l < Simd<double>::lanes; ++l) v[l] = p[l];
     return v;
 }
 inline unsigned not_below(const Simd<float>::Vec& a, const Simd<float>::Vec& b) {

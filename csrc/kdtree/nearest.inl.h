@@ -53,7 +53,8 @@ void nearest_group(const KDTree<T>& tree, const T* q, int m, Seed seed, std::ptr
     }
 #if FML_VECTOR_LISTS
     if (lists.k <= 16) return show_few<T, 16>(search, q, m, seed, leaf, lists);
-    if (lists.k <= 32) return show_few<T, 32>(search, q, m, seed, leaf, lists);
+    if constexpr (std::is_same_v<M<T>, Euclidean<T>>)
+        if (lists.k <= 32) return show_few<T, 32>(search, q, m, seed, leaf, lists);
 #endif
     Best<T> sinks[fan];
     for (int i = 0; i < m; ++i)
