@@ -23,6 +23,7 @@ FAMILIES = {
     "scaling": "scaling",
     "strings": "strings",
     "trees": "trees",
+    "votes": "votes",
 }
 
 # Folders whose results equal scikit-learn's bit for bit: no fused multiply-adds, which round once

@@ -10,8 +10,7 @@ DTYPES = ("float32", "float64")
 @pytest.mark.contest(
     [
         search_case(100_000, d, k, dtype)
-        for d in (16, 32, 64, 128)
-        for k in (1, 5, 10, 100)
+        for d, k in ((16, 10), (32, 1), (64, 100), (128, 5))
         for dtype in DTYPES
     ]
 )
@@ -31,13 +30,11 @@ def bench_predict(entry, contest):
     assert contest.equal(entry)
 
 
-@pytest.mark.contest(
-    [predict_case(n, d, 5, n_queries=1) for n in (100, 1_000, 10_000) for d in (4, 50)]
-)
+@pytest.mark.contest([predict_case(n, d, 5, n_queries=1) for n in (100, 10_000) for d in (4, 50)])
 def bench_one_row(entry, contest):
     assert contest.equal(entry)
 
 
-@pytest.mark.contest([fit_case(n, d, 5) for n in (50, 150, 500) for d in (4, 30)])
+@pytest.mark.contest([fit_case(n, d, 5) for n in (50, 500) for d in (4, 30)])
 def bench_tiny(entry, contest):
     assert contest.equal(entry)

@@ -1,6 +1,7 @@
 """The neighbour searches against naive twins, and the estimators against scikit-learn's."""
 
 import warnings
+from contextlib import nullcontext
 from itertools import pairwise
 
 import numpy as np
@@ -8,7 +9,9 @@ import pytest
 import sklearn.neighbors as stock
 from scipy import sparse
 from scipy.spatial.distance import cdist
+from sklearn.exceptions import DataConversionWarning
 from sklearn.gaussian_process.kernels import RBF
+from sklearn.metrics import DistanceMetric
 
 import fastml
 from fastml import neighbors
@@ -177,6 +180,7 @@ PARAMS = [
     {"metric": "nan_euclidean"},
     {"metric": "correlation"},
     {"metric": "canberra"},
+    {"metric": "p"},
     {"metric": "braycurtis", "algorithm": "brute"},
 ]
 
@@ -213,6 +217,40 @@ def test_kneighbors_is_scikit_learns(params, dtype):
         for i in range(len(got[0])):
             np.testing.assert_array_equal(got[1][i], expected[1][i])
             np.testing.assert_allclose(got[0][i], expected[0][i], **tolerance)
+
+
+@pytest.mark.usefixtures("strict")
+@pytest.mark.parametrize("algorithm", ["auto", "brute", "ball_tree"])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["euclidean", "minkowski", "canberra"])
+def test_metric_objects(name, dtype, algorithm):
+    params = {"p": 3} if name == "minkowski" else {}
+    metric = DistanceMetric.get_metric(name, dtype=dtype, **params)
+    named = neighbors.NearestNeighbors(metric=name, metric_params=params).fit(X)
+    model = neighbors.NearestNeighbors(metric=metric, algorithm=algorithm).fit(X)
+    for queries in (None, QUERIES):
+        got, expected = model.kneighbors(queries), named.kneighbors(queries)
+        np.testing.assert_array_equal(got[1], expected[1])
+        np.testing.assert_allclose(got[0], expected[0], rtol=1e-5 if dtype == np.float32 else 1e-9)
+
+
+@pytest.mark.usefixtures("strict")
+@pytest.mark.parametrize("algorithm", ["brute", "ball_tree"])
+@pytest.mark.parametrize(
+    "metric",
+    ["dice", "jaccard", "rogerstanimoto", "russellrao", "sokalmichener", "sokalsneath", "yule"],
+)
+def test_boolean_rows(metric, algorithm):
+    if metric not in stock.VALID_METRICS[algorithm]:
+        pytest.skip("scikit-learn has it not")
+    B = np.random.default_rng(0).random((300, 12)) < 0.4
+    for data in (B, B * 0.5):
+        ours, theirs = both("NearestNeighbors", data, metric=metric, algorithm=algorithm)
+        for queries in (None, data[:40]):
+            got, expected = ours.kneighbors(queries), theirs.kneighbors(queries)
+            np.testing.assert_allclose(got[0], expected[0], rtol=1e-12)
+    with pytest.warns(DataConversionWarning) if algorithm == "brute" else nullcontext():
+        ours.kneighbors(data[:2])
 
 
 @pytest.mark.usefixtures("strict")
@@ -327,8 +365,9 @@ def test_trees_find_what_brute_force_finds(p):
         got, expected = tree.kneighbors(queries), brute.kneighbors(queries)
         np.testing.assert_array_equal(got[1], expected[1])
         np.testing.assert_allclose(got[0], expected[0])
-    got, expected = (
-        model.radius_neighbors(data[:50], 0.1, sort_results=True) for model in (tree, brute)
-    )
-    for rows, others in zip(got[1], expected[1], strict=True):
-        np.testing.assert_array_equal(rows, others)
+    for queries in (None, data[:50]):
+        got, expected = (
+            model.radius_neighbors(queries, 0.02, sort_results=True) for model in (tree, brute)
+        )
+        np.testing.assert_array_equal(np.concatenate(got[1]), np.concatenate(expected[1]))
+        np.testing.assert_allclose(np.concatenate(got[0]), np.concatenate(expected[0]))

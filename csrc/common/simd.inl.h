@@ -72,6 +72,18 @@ FML_INLINE Simd<float>::Vec widen(const std::int8_t* p) {
 #endif
 }
 
+FML_INLINE Simd<double>::Vec widen(const float* p) {
+#if FML_X86_REGIONS && FML_VECTOR_BYTES == 64
+    return _mm512_cvtps_pd(_mm256_loadu_ps(p));
+#elif FML_X86_REGIONS && FML_VECTOR_BYTES == 32
+    return _mm256_cvtps_pd(_mm_loadu_ps(p));
+#else
+    Simd<double>::Vec v;
+    for (int l = 0; l < Simd<double>::lanes; ++l) v[l] = p[l];
+    return v;
+#endif
+}
+
 // Bit l tells that a is above b, or that either is NaN, in lane l.
 FML_INLINE unsigned not_below(const Simd<float>::Vec& a, const Simd<float>::Vec& b) {
 #if FML_X86_REGIONS && FML_VECTOR_BYTES == 64
@@ -191,6 +203,11 @@ inline Simd<float>::Vec widen(const std::int8_t* p) {
     for (int l = 0; l < Simd<float>::lanes; ++l) v[l] = p[l];
     return v;
 }
+inline Simd<double>::Vec widen(const float* p) {
+    Simd<double>::Vec v;
+    for (int l = 0; l < Simd<double>::lanes; ++l) v[l] = p[l];
+    return v;
+}
 inline unsigned not_below(const Simd<float>::Vec& a, const Simd<float>::Vec& b) {
     unsigned bits = 0;
     for (int l = 0; l < Simd<float>::lanes; ++l) bits |= unsigned{!(a[l] <= b[l])} << l;
@@ -278,5 +295,14 @@ FML_INLINE int lowest_bit(std::uint64_t bits) {
     int i = 0;
     while (!(bits >> i & 1)) ++i;
     return i;
+#endif
+}
+FML_INLINE int count_bits(unsigned bits) {
+#if defined(__GNUC__)
+    return __builtin_popcount(bits);
+#else
+    int n = 0;
+    for (; bits; bits &= bits - 1) ++n;
+    return n;
 #endif
 }

@@ -7,6 +7,7 @@ from libcpp cimport bool as bool_t
 import numpy as np
 
 from fastml._native.runtime cimport Status, bind_pool, check, the_pool
+from fastml._native.votes cimport CVote, Vote
 
 cdef extern from "kdtree/kdtree.h" namespace "fastml" nogil:
     cdef enum class Metric(int):
@@ -28,12 +29,25 @@ cdef extern from "kdtree/kdtree.h" namespace "fastml" nogil:
         const float*, Py_ssize_t, bool_t*, int) noexcept
     Status c_build "fastml::build"[T](const T*, const CTree[T]&, int) noexcept
     Status c_nearest "fastml::nearest"[T, Out](
-        const CTree[T]&, const T*, Py_ssize_t, Py_ssize_t, Out*, int64_t*, int) noexcept
+        const CTree[T]&, const T*, Py_ssize_t, Py_ssize_t, bool_t, Out*, int64_t*, int) noexcept
+    Status c_nearest_vote "fastml::nearest_vote"[T](
+        const CTree[T]&, const T*, Py_ssize_t, Py_ssize_t, bool_t, const CVote&, int) noexcept
     Status c_count_within "fastml::count_within"[T](
         const CTree[T]&, const T*, Py_ssize_t, const double*, int64_t*, int) noexcept
     Status c_collect_within "fastml::collect_within"[T](
         const CTree[T]&, const T*, Py_ssize_t, const double*, const int64_t*, bint, double*,
         int64_t*, int) noexcept
+    cdef enum class DensityKernel(int):
+        gaussian
+        tophat
+        epanechnikov
+        exponential
+        linear
+        cosine
+
+    Status c_log_kernel_sums "fastml::log_kernel_sums"[T](
+        const CTree[T]&, const T*, Py_ssize_t, DensityKernel, double, const double*, double*,
+        int) noexcept
     Status c_count_scanned "fastml::count_scanned"[T](
         const CTree[T]&, const T*, Py_ssize_t, Py_ssize_t, int64_t*, int) noexcept
 
@@ -48,6 +62,14 @@ METRICS = {
     "manhattan": Metric.manhattan,
     "chebyshev": Metric.chebyshev,
     "minkowski": Metric.minkowski,
+}
+KERNELS = {
+    "gaussian": DensityKernel.gaussian,
+    "tophat": DensityKernel.tophat,
+    "epanechnikov": DensityKernel.epanechnikov,
+    "exponential": DensityKernel.exponential,
+    "linear": DensityKernel.linear,
+    "cosine": DensityKernel.cosine,
 }
 FAN = 16  # points in a leaf
 
@@ -145,18 +167,30 @@ cdef class KDTree:
             )
         return self.wide, Q.astype(np.float64)
 
-    def query(self, Q, Py_ssize_t k, distances, indices, int n_threads):
+    def query(self, Q, Py_ssize_t k, distances, indices, int n_threads, bint not_itself=False):
         """The `k` nearest points of each row of `Q`, nearest first; the lower index on ties.
 
-        `Q` is None for the points themselves. `distances` (n_q, k), float32 or float64, and
-        `indices`, int64, take the answer.
+        `Q` is None for the points themselves; with `not_itself` none is its own neighbour.
+        `distances` (n_q, k), float32 or float64, and `indices`, int64, take the answer.
         """
         if Q is None:
             none = np.empty((0, self.d), dtype=self.points.dtype)
-            nearest_of(self, none, k, distances, indices, n_threads)
+            nearest_of(self, none, k, not_itself, distances, indices, n_threads)
         elif len(Q):
             tree, Q = self._for(Q, n_threads)
-            nearest_of(tree, Q, k, distances, indices, n_threads)
+            nearest_of(tree, Q, k, False, distances, indices, n_threads)
+
+    def vote(self, Q, Py_ssize_t k, Vote vote, int n_threads):
+        """Let the `k` nearest points of each row of `Q` vote; without `Q`, of each point itself.
+
+        Then none is its own neighbour.
+        """
+        if Q is None:
+            none = np.empty((0, self.d), dtype=self.points.dtype)
+            vote_of(self, none, k, vote, n_threads)
+        elif len(Q):
+            tree, Q = self._for(Q, n_threads)
+            vote_of(tree, Q, k, vote, n_threads)
 
     def count_within(self, Q, radius, int n_threads):
         """How many points are within `radius` (one, or one for each row) of each row of `Q`."""
@@ -181,6 +215,29 @@ cdef class KDTree:
                        distances, indices, n_threads)
         return indptr, indices, distances if return_distance else None
 
+    def log_kernel_sums(
+        self,
+        const double[:, ::1] Q,       # IN
+        kernel,
+        double bandwidth,
+        const double[::1] weights,    # IN: positive, or None
+        double[::1] log_sums,         # OUT
+        int n_threads,
+    ):
+        """The logarithm of the sum of (weighted) kernels at all points, for each row of `Q`.
+
+        For a Euclidean tree of float64 points.
+        """
+        cdef DensityKernel kind = KERNELS[kernel]
+        cdef const double* w = &weights[0] if weights is not None else NULL
+        cdef Status status
+        if self.is_single or self.metric != "euclidean":
+            raise ValueError("densities need a Euclidean tree of float64 points")
+        with nogil:
+            status = c_log_kernel_sums(self.double_, &Q[0, 0], Q.shape[0], kind, bandwidth, w,
+                                       &log_sums[0], n_threads)
+        check(status)
+
     def scanned(self, Q, Py_ssize_t k, int n_threads=1):
         """How many points the search for the `k` nearest of each row of `Q` compares it with."""
         counts = np.zeros(len(Q), dtype=np.int64)
@@ -198,6 +255,7 @@ def nearest_of(
     KDTree tree,
     const floating[:, ::1] Q,  # IN; empty for the points themselves
     Py_ssize_t k,
+    bint not_itself,
     Out[:, ::1] distances,     # OUT
     int64_t[:, ::1] indices,   # OUT
     int n_threads,
@@ -207,9 +265,29 @@ def nearest_of(
     cdef Status status
     with nogil:
         if floating is float:
-            status = c_nearest(tree.single, q, n, k, &distances[0, 0], &indices[0, 0], n_threads)
+            status = c_nearest(tree.single, q, n, k, not_itself, &distances[0, 0],
+                               &indices[0, 0], n_threads)
         else:
-            status = c_nearest(tree.double_, q, n, k, &distances[0, 0], &indices[0, 0], n_threads)
+            status = c_nearest(tree.double_, q, n, k, not_itself, &distances[0, 0],
+                               &indices[0, 0], n_threads)
+    check(status)
+
+
+def vote_of(
+    KDTree tree,
+    const floating[:, ::1] Q,  # IN; empty for the points themselves
+    Py_ssize_t k,
+    Vote vote,                 # INOUT
+    int n_threads,
+):
+    cdef const floating* q = &Q[0, 0] if Q.shape[0] else NULL
+    cdef Py_ssize_t n = Q.shape[0] if Q.shape[0] else tree.n
+    cdef Status status
+    with nogil:
+        if floating is float:
+            status = c_nearest_vote(tree.single, q, n, k, q == NULL, vote.vote, n_threads)
+        else:
+            status = c_nearest_vote(tree.double_, q, n, k, q == NULL, vote.vote, n_threads)
     check(status)
 
 

@@ -49,16 +49,6 @@ template <class T> FML_INLINE unsigned chunk_above(const T* values,
     return bits;
 }
 
-FML_INLINE int count_bits(unsigned bits) {
-#if defined(__GNUC__)
-    return __builtin_popcount(bits);
-#else
-    int n = 0;
-    for (; bits; bits &= bits - 1) ++n;
-    return n;
-#endif
-}
-
 // Appends those of 16 values whose bit is set to `out`; returns the new end. May write 16 values.
 template <class V> FML_INLINE V* append(const V* values, unsigned bits, V* out) {
 #if FML_X86_REGIONS && FML_VECTOR_BYTES == 64

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "common/pool.h"
+#include "votes/votes.h"
 
 // A k-d tree of n points in d dimensions, and exact searches in it. Coordinates are finite.
 //
@@ -66,9 +67,16 @@ template <class T> Status build(const T* X, const KDTree<T>& tree, int n_threads
 
 // The k nearest points of each row of Q (n_q, d), nearest first, into distances and indices
 // (n_q, k). Q null: of each point itself, n_q = n. 1 <= k <= n. Out: T or double.
+// not_itself, with Q null: no point is its own neighbour. It is dropped from its k + 1 nearest, or
+// the first of them is if it is not there, for all its duplicates; k < n.
 template <class T, class Out>
 Status nearest(const KDTree<T>& tree, const T* Q, std::ptrdiff_t n_q, std::ptrdiff_t k,
-               Out* distances, std::int64_t* indices, int n_threads) noexcept;
+               bool not_itself, Out* distances, std::int64_t* indices, int n_threads) noexcept;
+
+// What they vote for.
+template <class T>
+Status nearest_vote(const KDTree<T>& tree, const T* Q, std::ptrdiff_t n_q, std::ptrdiff_t k,
+                    bool not_itself, const Vote& vote, int n_threads) noexcept;
 
 // counts[i] = the number of points within radius[i] of row i of Q, the border included.
 template <class T>
@@ -81,6 +89,15 @@ template <class T>
 Status collect_within(const KDTree<T>& tree, const T* Q, std::ptrdiff_t n_q, const double* radius,
                       const std::int64_t* offsets, bool sorted, double* distances,
                       std::int64_t* indices, int n_threads) noexcept;
+
+// log_sums[i] = the logarithm of the sum, over all points, of weight * K(distance / bandwidth) from
+// row i of Q, with K(0) = 1. Euclidean trees. weights (n), all positive, or null. What the sums
+// leave out is beyond their last bit, however far from all points the query is.
+enum class DensityKernel : int { gaussian, tophat, epanechnikov, exponential, linear, cosine };
+template <class T>
+Status log_kernel_sums(const KDTree<T>& tree, const T* Q, std::ptrdiff_t n_q, DensityKernel kernel,
+                       double bandwidth, const double* weights, double* log_sums,
+                       int n_threads) noexcept;
 
 // scanned[i] = how many points the search for the k nearest of row i compares it with.
 template <class T>

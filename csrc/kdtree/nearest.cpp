@@ -71,9 +71,10 @@ template <class T> struct Groups {
     }
     void gather(ptrdiff_t g, T* q) const {
         const ptrdiff_t d = tree.d;
-        for (int i = 0; i < size(g); ++i)
-            for (ptrdiff_t j = 0; j < d; ++j)
-                q[i * d + j] = Q ? Q[row(g, i) * d + j] : tree.points[(g * d + j) * fan + i];
+        for (int i = 0; i < size(g); ++i) {
+            const T* from = Q ? Q + row(g, i) * d : tree.points + g * d * fan + i;
+            for (ptrdiff_t j = 0; j < d; ++j) q[i * d + j] = from[Q ? j : j * fan];
+        }
     }
     Seed seed() const {
         if (!Q) return Seed::known;
@@ -81,12 +82,19 @@ template <class T> struct Groups {
     }
 };
 
+// Where the point in `row` is among its neighbours; the first of them if it is not there.
+template <class Int> ptrdiff_t itself(const Int* rows, ptrdiff_t k, ptrdiff_t row) {
+    for (ptrdiff_t r = 0; r < k; ++r)
+        if (rows[r] == row) return r;
+    return 0;
+}
+
 template <class T, class Out>
-Status run_groups(const Groups<T>& groups, ptrdiff_t k, Out* distances, std::int64_t* indices,
-                  int n_threads) {
+Status run_groups(const Groups<T>& groups, bool not_itself, const Answers<Out>& to, int n_threads) {
     using Int = typename KDTree<T>::Int;
     constexpr ptrdiff_t fan = KDTree<T>::fan;
     const KDTree<T>& tree = groups.tree;
+    const ptrdiff_t k = to.k + not_itself;
     const bool pooled = k > most_listed;
     const ptrdiff_t stride = aligned(k), d = tree.d;
     const ptrdiff_t lists_size = pooled ? stride : fan * stride;
@@ -98,6 +106,7 @@ Status run_groups(const Groups<T>& groups, ptrdiff_t k, Out* distances, std::int
     if (!values || !rows || !pools) return Status::no_memory;
 
     const auto run = FML_PICK(choose_nearest<T>)(tree.metric, d);
+    const auto roots = FML_PICK(roots_block<T, Out>);
     auto group = [&](ptrdiff_t g, int worker) {
         T* distance = values.get() + worker * per_thread;
         T* q = distance + lists_size;
@@ -113,12 +122,17 @@ Status run_groups(const Groups<T>& groups, ptrdiff_t k, Out* distances, std::int
         for (int i = 0; i < m; i += step) {
             run(tree, q + i * d, step, pooled ? Seed::none : groups.seed(), g, lists);
             for (int l = 0; l < step; ++l) {
-                const ptrdiff_t to = groups.row(g, i + l) * k;
-                for (ptrdiff_t r = 0; r < k; ++r) {
-                    const T sum = distance[l * stride + r];
-                    distances[to + r] = static_cast<Out>(root(sum, tree.metric, tree.p));
-                    indices[to + r] = lists.row[l * stride + r];
+                const ptrdiff_t row = groups.row(g, i + l), at = to.place(row, worker);
+                T* sums = distance + l * stride;
+                Int* found = lists.row + l * stride;
+                if (not_itself) {
+                    const ptrdiff_t dropped = itself(found, k, row);
+                    std::copy(sums + dropped + 1, sums + k, sums + dropped);
+                    std::copy(found + dropped + 1, found + k, found + dropped);
                 }
+                if (to.distances) roots(sums, to.k, tree.metric, tree.p, to.distances + at);
+                std::copy_n(found, to.k, to.rows + at);
+                to.done(row, worker);
             }
         }
     };
@@ -130,18 +144,32 @@ Status run_groups(const Groups<T>& groups, ptrdiff_t k, Out* distances, std::int
     });
 }
 
-}  // namespace
-
 template <class T, class Out>
-Status nearest(const KDTree<T>& tree, const T* Q, ptrdiff_t n_q, ptrdiff_t k, Out* distances,
-               std::int64_t* indices, int n_threads) noexcept {
+Status search(const KDTree<T>& tree, const T* Q, ptrdiff_t n_q, bool not_itself,
+              const Answers<Out>& to, int n_threads) noexcept {
     if (!Q || n_q < worth_order)
-        return run_groups(Groups<T>{tree, Q, nullptr, n_q}, k, distances, indices, n_threads);
+        return run_groups(Groups<T>{tree, Q, nullptr, n_q}, not_itself, to, n_threads);
     Scratch<std::uint64_t> order(2 * n_q);
     if (!order) return Status::no_memory;
     const Status status = sort_queries(tree, Q, n_q, order.get(), order.get() + n_q, n_threads);
     if (status != Status::ok) return status;
-    return run_groups(Groups<T>{tree, Q, order.get(), n_q}, k, distances, indices, n_threads);
+    return run_groups(Groups<T>{tree, Q, order.get(), n_q}, not_itself, to, n_threads);
+}
+
+}  // namespace
+
+template <class T, class Out>
+Status nearest(const KDTree<T>& tree, const T* Q, ptrdiff_t n_q, ptrdiff_t k, bool not_itself,
+               Out* distances, std::int64_t* indices, int n_threads) noexcept {
+    return search(tree, Q, n_q, not_itself, Answers<Out>{distances, indices, k}, n_threads);
+}
+
+template <class T>
+Status nearest_vote(const KDTree<T>& tree, const T* Q, ptrdiff_t n_q, ptrdiff_t k, bool not_itself,
+                    const Vote& vote, int n_threads) noexcept {
+    return with_vote(vote, k, n_threads, [&](const Answers<double>& answers) {
+        return search(tree, Q, n_q, not_itself, answers, n_threads);
+    });
 }
 
 template <class T>
@@ -169,13 +197,17 @@ Status count_scanned(const KDTree<T>& tree, const T* Q, ptrdiff_t n_q, ptrdiff_t
     });
 }
 
-#define FML_INSTANTIATE(T, Out)                                                                    \
-    template Status nearest(const KDTree<T>&, const T*, ptrdiff_t, ptrdiff_t, Out*, std::int64_t*, \
-                            int) noexcept;
+#define FML_INSTANTIATE(T, Out)                                                           \
+    template Status nearest(const KDTree<T>&, const T*, ptrdiff_t, ptrdiff_t, bool, Out*, \
+                            std::int64_t*, int) noexcept;
 FML_INSTANTIATE(float, float)
 FML_INSTANTIATE(float, double)
 FML_INSTANTIATE(double, float)
 FML_INSTANTIATE(double, double)
+template Status nearest_vote(const KDTree<float>&, const float*, ptrdiff_t, ptrdiff_t, bool,
+                             const Vote&, int) noexcept;
+template Status nearest_vote(const KDTree<double>&, const double*, ptrdiff_t, ptrdiff_t, bool,
+                             const Vote&, int) noexcept;
 template Status count_scanned(const KDTree<float>&, const float*, ptrdiff_t, ptrdiff_t,
                               std::int64_t*, int) noexcept;
 template Status count_scanned(const KDTree<double>&, const double*, ptrdiff_t, ptrdiff_t,

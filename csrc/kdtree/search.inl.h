@@ -9,13 +9,21 @@ template <class T> struct Sixteen {
         std::memcpy(&x, reinterpret_cast<const char*>(this) + l * sizeof(T), sizeof x);
         return x;
     }
-    // Bit l tells that number l is above x.
+    // Bit l tells that number l is above x, or below it.
     FML_INLINE unsigned above(T x) const {
         const auto v = broadcast<typename Simd<T>::Vec>(x);
         unsigned bits = 0;
         FML_UNROLL
         for (int i = 0; i < fan / Simd<T>::lanes; ++i)
             bits |= below<T>(v, part[i]) << i * Simd<T>::lanes;
+        return bits;
+    }
+    FML_INLINE unsigned under(T x) const {
+        const auto v = broadcast<typename Simd<T>::Vec>(x);
+        unsigned bits = 0;
+        FML_UNROLL
+        for (int i = 0; i < fan / Simd<T>::lanes; ++i)
+            bits |= below<T>(part[i], v) << i * Simd<T>::lanes;
         return bits;
     }
 };
@@ -108,20 +116,31 @@ template <class T, template <class> class M, int D> struct Search {
         return tree.lowest[tree.first_node[level] * fan + child];
     }
 
-    // Shows `sink` the leaves of a node of level 0 that it may want, but not the leaf `seen`.
+    // Shows `sink` a leaf at least `bound` away, if it may want it.
+    template <class Sink>
+    FML_INLINE void leaf(const T* q, T bound, std::ptrdiff_t leaf, Sink& sink) const {
+        if (!sink.admits(bound, tree.lowest[leaf])) return;
+        Sixteen<T> found;
+        distances(q, leaf, found);
+        sink.leaf(found, tree.index + leaf * fan);
+    }
+    // The leaves of a node of level 0, but not the leaf `seen`: the nearest one first, and then as
+    // they come. To look for the next nearest each time takes longer than what it saves.
     template <class Sink>
     FML_INLINE void leaves(const T* q, std::ptrdiff_t node, std::ptrdiff_t seen, Sink& sink) const {
-        Sixteen<T> bound, found;
+        Sixteen<T> bound;
         gaps(q, q, 0, node, bound);
         unsigned open = children(0, node);
         if (seen / fan == node && seen >= 0) open &= ~(1u << seen % fan);
-        while (open &= ~bound.above(sink.limit())) {
+        open &= ~bound.above(sink.limit());
+        if (open & (open - 1)) {
             const int lane = least(bound, open);
-            const std::ptrdiff_t leaf = node * fan + lane;
-            open &= ~(1u << lane);
-            if (!sink.admits(bound.at(lane), tree.lowest[leaf])) continue;
-            distances(q, leaf, found);
-            sink.leaf(found, tree.index + leaf * fan);
+            leaf(q, bound.at(lane), node * fan + lane, sink);
+            open &= ~(bound.above(sink.limit()) | 1u << lane);
+        }
+        for (; open; open &= open - 1) {
+            const int lane = lowest_bit(open);
+            leaf(q, bound.at(lane), node * fan + lane, sink);
         }
     }
 
@@ -207,32 +226,39 @@ template <class T, template <class> class M, int D> struct Search {
         return found;
     }
 
-    // Lets each of m <= 16 sinks see all it wants, for the queries q (m, d). `seed` is a leaf near
-    // all of them, or -1: then they go down the tree together. box: scratch of 2 d values.
+    // The leaf of a node of level 0 that q is in, or close to.
+    FML_INLINE std::ptrdiff_t closest(const T* q, std::ptrdiff_t node) const {
+        Sixteen<T> bound;
+        gaps(q, q, 0, node, bound);
+        return node * fan + least(bound, children(0, node));
+    }
+
+    // Lets each of m <= 16 sinks see all it wants, for the queries q (m, d), which are close to
+    // each other: in `leaf`, or near it. box: scratch of 2 d values.
     template <class Sink>
-    void group(const T* q, int m, std::ptrdiff_t seed, T* box, Sink* sinks) const {
+    void group(const T* q, int m, std::ptrdiff_t leaf, bool inside, T* box, Sink* sinks) const {
         constexpr std::ptrdiff_t most = 24;
-        std::ptrdiff_t nodes[most], found = -1;
-        if (seed >= 0) {
-            T reach = 0, *lo = box, *hi = box + d;
-            for (std::ptrdiff_t j = 0; j < d; ++j) lo[j] = hi[j] = q[j];
-            for (int i = 0; i < m; ++i) {
-                Sixteen<T> at;
-                distances(q + i * d, seed, at);
-                sinks[i].leaf(at, tree.index + seed * fan);
-                reach = sinks[i].limit() > reach ? sinks[i].limit() : reach;
-                for (std::ptrdiff_t j = 0; j < d; ++j) {
-                    const T x = q[i * d + j];
-                    lo[j] = x < lo[j] ? x : lo[j];
-                    hi[j] = x > hi[j] ? x : hi[j];
-                }
-            }
-            if (reach < std::numeric_limits<T>::infinity())
-                found = nodes_near(lo, hi, reach, most, nodes);
-        }
+        std::ptrdiff_t nodes[most], seen[fan], found = -1;
+        T reach = 0, *lo = box, *hi = box + d;
+        for (std::ptrdiff_t j = 0; j < d; ++j) lo[j] = hi[j] = q[j];
         for (int i = 0; i < m; ++i) {
-            if (found < 0) run(q + i * d, seed, sinks[i]);
-            for (std::ptrdiff_t f = 0; f < found; ++f) leaves(q + i * d, nodes[f], seed, sinks[i]);
+            Sixteen<T> at;
+            seen[i] = inside ? leaf : closest(q + i * d, leaf / fan);
+            distances(q + i * d, seen[i], at);
+            sinks[i].first(at, tree.index + seen[i] * fan);
+            reach = sinks[i].limit() > reach ? sinks[i].limit() : reach;
+            for (std::ptrdiff_t j = 0; j < d; ++j) {
+                const T x = q[i * d + j];
+                lo[j] = x < lo[j] ? x : lo[j];
+                hi[j] = x > hi[j] ? x : hi[j];
+            }
+        }
+        if (reach < std::numeric_limits<T>::infinity())
+            found = nodes_near(lo, hi, reach, most, nodes);
+        for (int i = 0; i < m; ++i) {
+            if (found < 0) run(q + i * d, seen[i], sinks[i]);
+            for (std::ptrdiff_t f = 0; f < found; ++f)
+                leaves(q + i * d, nodes[f], seen[i], sinks[i]);
         }
     }
 };

@@ -1,20 +1,36 @@
+// Each sink takes the points of one leaf after the other. `limit` and `admits` tell what it may
+// still want, and `first` takes the leaf that comes first.
+
+// The points of a leaf, by distance, then row, which is the order they have in it. Every one counts
+// those before it: that takes no more instructions than a network, and none waits for another.
+template <class T>
+FML_INLINE void sort_leaf(const Sixteen<T>& distances, const typename KDTree<T>::Int* rows,
+                          T* distance, typename KDTree<T>::Int* row) {
+    FML_UNROLL
+    for (int l = 0; l < fan; ++l) {
+        const T x = distances.at(l);
+        const unsigned lanes_before = (1u << l) - 1;
+        const int rank =
+            count_bits((~distances.above(x) & lanes_before) | (distances.under(x) & ~lanes_before));
+        distance[rank] = x;
+        row[rank] = rows[l];
+    }
+}
+
 #if FML_X86_REGIONS && FML_VECTOR_BYTES == 64
 #define FML_VECTOR_LISTS 1
-// Which (distance, row) in v, w come after (x, r), by bits.
+// Which (distance, row) in v, w come after those in x, r, by bits.
 template <class T>
-FML_INLINE unsigned after(const typename Simd<T>::Vec& v, const typename Simd<T>::Index& w, T x,
-                          typename Simd<T>::Int r) {
-    if constexpr (sizeof(T) == 4) {
-        const __m512 vx = _mm512_set1_ps(x);
-        return _mm512_cmp_ps_mask(vx, (__m512)v, _CMP_LT_OQ) |
-               _mm512_mask_cmplt_epi32_mask(_mm512_cmp_ps_mask(vx, (__m512)v, _CMP_EQ_OQ),
-                                            _mm512_set1_epi32(r), (__m512i)w);
-    } else {
-        const __m512d vx = _mm512_set1_pd(x);
-        return _mm512_cmp_pd_mask(vx, (__m512d)v, _CMP_LT_OQ) |
-               _mm512_mask_cmplt_epi64_mask(_mm512_cmp_pd_mask(vx, (__m512d)v, _CMP_EQ_OQ),
-                                            _mm512_set1_epi64(r), (__m512i)w);
-    }
+FML_INLINE unsigned after(const typename Simd<T>::Vec& v, const typename Simd<T>::Index& w,
+                          const typename Simd<T>::Vec& x, const typename Simd<T>::Index& r) {
+    if constexpr (sizeof(T) == 4)
+        return _mm512_cmp_ps_mask((__m512)x, (__m512)v, _CMP_LT_OQ) |
+               _mm512_mask_cmplt_epi32_mask(_mm512_cmp_ps_mask((__m512)x, (__m512)v, _CMP_EQ_OQ),
+                                            (__m512i)r, (__m512i)w);
+    else
+        return _mm512_cmp_pd_mask((__m512d)x, (__m512d)v, _CMP_LT_OQ) |
+               _mm512_mask_cmplt_epi64_mask(_mm512_cmp_pd_mask((__m512d)x, (__m512d)v, _CMP_EQ_OQ),
+                                            (__m512i)r, (__m512i)w);
 }
 // v with `at` in the lowest lane of `lanes` and what was there, and above, one lane further.
 template <class V, class S> FML_INLINE V make_room(const V& v, S before, S at, unsigned lanes) {
@@ -59,6 +75,10 @@ template <class T> struct Best {
     // Whether a point at this distance, or more, in this row, or a later one, could be among them.
     FML_INLINE bool admits(T x, Int first_row) const { return comes_before(x, first_row, k - 1); }
 
+    FML_INLINE void first(const Sixteen<T>& distances, const Int* rows) {
+        scanned += fan;
+        sort_leaf(distances, rows, distance, row);
+    }
     FML_INLINE void leaf(const Sixteen<T>& distances, const Int* rows) {
         unsigned bits = ~distances.above(limit()) & 0xffff;
         scanned += fan;
@@ -83,7 +103,7 @@ template <class T> struct Best {
         }
         const Vec v = load<Vec>(distance + i);
         const Index w = load<Index>(row + i);
-        const unsigned lanes_after = after<T>(v, w, x, r);
+        const unsigned lanes_after = after<T>(v, w, broadcast<Vec>(x), broadcast<Index>(r));
         store(distance + i, make_room(v, x, x, lanes_after));
         store(row + i, make_room(w, r, r, lanes_after));
 #else
@@ -109,6 +129,7 @@ template <class T> struct Nearest {
     FML_INLINE bool admits(T x, Int first_row) const {
         return x < distance || (x == distance && first_row < row);
     }
+    FML_INLINE void first(const Sixteen<T>& distances, const Int* rows) { leaf(distances, rows); }
     FML_INLINE void leaf(const Sixteen<T>& distances, const Int* rows) {
         const unsigned bits = ~distances.above(distance) & 0xffff;
         scanned += fan;

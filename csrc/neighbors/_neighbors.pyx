@@ -7,6 +7,7 @@ from libcpp cimport bool as bool_t
 import numpy as np
 
 from fastml._native.runtime cimport Status, bind_pool, check, the_pool
+from fastml._native.votes cimport CVote, Vote
 
 cdef extern from "neighbors/neighbors.h" namespace "fastml" nogil:
     cdef enum class Metric(int):
@@ -27,6 +28,9 @@ cdef extern from "neighbors/neighbors.h" namespace "fastml" nogil:
 
     Status c_nearest "fastml::nearest"[T](
         const Neighborhood[T]&, Py_ssize_t, double*, int64_t*, int) noexcept
+
+    Status c_nearest_vote "fastml::nearest_vote"[T](
+        const Neighborhood[T]&, Py_ssize_t, const CVote&, int) noexcept
 
     cdef cppclass Within:
         void count(int64_t*) noexcept
@@ -70,6 +74,27 @@ def nearest(
     search.metric, search.not_itself = <Metric>kind, not_itself
     with nogil:
         status = c_nearest(search, k, pdistances, &rows[0, 0], n_threads)
+    check(status)
+
+
+def vote(
+    const floating[:, ::1] queries,  # IN
+    const floating[:, ::1] data,     # IN
+    str metric,
+    bint not_itself,
+    Py_ssize_t k,
+    Vote vote,                       # INOUT
+    int n_threads,
+):
+    """Let the `k` nearest rows of the data to every query vote."""
+    cdef Neighborhood[floating] search
+    cdef int kind = METRICS[metric]
+    cdef Status status
+    search.queries, search.data = &queries[0, 0], &data[0, 0]
+    search.n_queries, search.n, search.d = queries.shape[0], data.shape[0], data.shape[1]
+    search.metric, search.not_itself = <Metric>kind, not_itself
+    with nogil:
+        status = c_nearest_vote(search, k, vote.vote, n_threads)
     check(status)
 
 
@@ -123,42 +148,3 @@ def smallest(
         status = c_smallest(&table[0, 0], table.shape[0], table.shape[1], skipped, k,
                             &values[0, 0], &columns[0, 0], n_threads)
     check(status)
-
-
-def tally(
-    const int64_t[:, ::1] rows,    # IN
-    const double[:, ::1] weights,  # IN, or None
-    const int64_t[:] codes,        # IN
-    double[:, ::1] votes,          # INOUT
-):
-    """Add what each neighbor weighs to the votes of its class."""
-    cdef Py_ssize_t i, e
-    with nogil:
-        for i in range(rows.shape[0]):
-            for e in range(rows.shape[1]):
-                votes[i, codes[rows[i, e]]] += 1 if weights is None else weights[i, e]
-
-
-def winners(
-    const int64_t[:, ::1] rows,    # IN
-    const double[:, ::1] weights,  # IN, or None
-    const int64_t[:] codes,        # IN
-    Py_ssize_t n_classes,
-    int64_t[::1] winner,           # OUT
-):
-    """The class with most votes among the neighbors of each query, the lower one on ties."""
-    cdef double[::1] votes = np.zeros(n_classes)
-    cdef Py_ssize_t i, e
-    cdef int64_t code, best
-    with nogil:
-        for i in range(rows.shape[0]):
-            for e in range(rows.shape[1]):
-                votes[codes[rows[i, e]]] += 1 if weights is None else weights[i, e]
-            best = codes[rows[i, 0]]
-            for e in range(1, rows.shape[1]):
-                code = codes[rows[i, e]]
-                if votes[code] > votes[best] or (votes[code] == votes[best] and code < best):
-                    best = code
-            for e in range(rows.shape[1]):
-                votes[codes[rows[i, e]]] = 0
-            winner[i] = best

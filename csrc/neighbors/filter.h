@@ -17,6 +17,12 @@ template <class F>
 using FilterPanel = void (*)(const F*, ptrdiff_t, const F*, ptrdiff_t, F*, const float*, const F*,
                              const F*, ptrdiff_t, Sink*);
 
+// A query as exact distances take it: doubles, with zeros behind it to a whole cache line.
+template <class T> void widened(const T* query, ptrdiff_t d, double* to) {
+    for (ptrdiff_t p = 0; p < d; ++p) to[p] = static_cast<double>(query[p]);
+    std::fill(to + d, to + aligned(d), 0.0);
+}
+
 // How the work is cut. None of it changes the result.
 struct Plan {
     ptrdiff_t block, parts;     // queries of a task, and in how many parts the data is searched

@@ -25,22 +25,35 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 // What a worker needs beside the filter's scratch.
 struct Bench {
     Scratch<Costs> costs;
-    Scratch<double> norms, distances;
+    Scratch<double> norms, distances, query;
     Scratch<float> limits;
     Scratch<Neighbor> nearest;
     Scratch<std::int32_t> rows;
-    Bench(ptrdiff_t queries, ptrdiff_t candidates, int n_threads) noexcept
+    Bench(ptrdiff_t queries, ptrdiff_t candidates, ptrdiff_t d, int n_threads) noexcept
         : costs(queries * n_threads), norms(queries * n_threads), distances(candidates * n_threads),
-          limits(queries * n_threads), nearest(candidates * n_threads),
-          rows(candidates * n_threads) {}
+          query(aligned(d) * n_threads), limits(queries * n_threads),
+          nearest(candidates * n_threads), rows(candidates * n_threads) {}
     explicit operator bool() const noexcept {
-        return costs && norms && distances && limits && nearest && rows;
+        return costs && norms && distances && query && limits && nearest && rows;
     }
 };
 
+// The neighbours of a query, in order, as those who asked want them.
+void answer(const Answers<double>& to, ptrdiff_t query, int worker, Metric metric,
+            const Neighbor* nearest) {
+    const ptrdiff_t at = to.place(query, worker);
+    for (ptrdiff_t e = 0; e < to.k; ++e) {
+        to.rows[at + e] = nearest[e].row;
+        if (to.distances)
+            to.distances[at + e] =
+                metric == Metric::euclidean ? std::sqrt(nearest[e].distance) : nearest[e].distance;
+    }
+    to.done(query, worker);
+}
+
 template <class T> class Search {
   public:
-    using ExactRows = void (*)(Metric, const T*, const T*, ptrdiff_t, const std::int32_t*,
+    using ExactRows = void (*)(Metric, const double*, const T*, ptrdiff_t, const std::int32_t*,
                                ptrdiff_t, double*);
 
     Search(const Neighborhood<T>& in, ptrdiff_t k, const Plan& plan, const Filter& filter,
@@ -48,7 +61,7 @@ template <class T> class Search {
         : in_(in), k_(k), n_threads_(n_threads), plan_(plan), filter_(filter), fallback_(fallback),
           exact_(FML_PICK(exact_distances<T>)) {}
 
-    Status run(double* distances, std::int64_t* rows) noexcept {
+    Status run(const Answers<double>& to) noexcept {
         const ptrdiff_t states = plan_.batch * plan_.parts, size = states * plan_.capacity;
         const ptrdiff_t tasks = ceil_div(plan_.batch, plan_.block) * plan_.parts;
         queries_ = filter_.padded_rows();
@@ -63,7 +76,7 @@ template <class T> class Search {
         Scratch<std::int32_t> row(size), count(states);
         Scratch<ptrdiff_t> evaluated(tasks);
         Scratch<char> scratch(bytes_ * n_threads_);
-        Bench bench(queries_, gathered_, n_threads_);
+        Bench bench(queries_, gathered_, in_.d, n_threads_);
         if (!lower || !upper || !limit || !smallest || !row || !count || !evaluated || !scratch ||
             !bench)
             return Status::no_memory;
@@ -74,7 +87,7 @@ template <class T> class Search {
         bench_ = &bench;
         for (ptrdiff_t first = 0; first < in_.n_queries; first += plan_.batch) {
             const ptrdiff_t here = std::min(plan_.batch, in_.n_queries - first);
-            const Status status = run_batch(first, here, distances, rows);
+            const Status status = run_batch(first, here, to);
             if (status != Status::ok) return status;
         }
         return Status::ok;
@@ -95,8 +108,7 @@ template <class T> class Search {
         ptrdiff_t evaluated = 0;
     };
 
-    Status run_batch(ptrdiff_t first, ptrdiff_t n_queries, double* distances,
-                     std::int64_t* rows) noexcept {
+    Status run_batch(ptrdiff_t first, ptrdiff_t n_queries, const Answers<double>& to) noexcept {
         const ptrdiff_t blocks = ceil_div(n_queries, plan_.block);
         const ptrdiff_t part = ceil_div(in_.n, plan_.parts);
         for (ptrdiff_t s = 0; s < plan_.batch * plan_.parts; ++s) clear(table_.at(s), k_);
@@ -123,8 +135,7 @@ template <class T> class Search {
         constexpr ptrdiff_t together = 32;
         return parallel(ceil_div(n_queries, together), n_threads_, [&](ptrdiff_t t, int worker) {
             const ptrdiff_t end = std::min(n_queries, (t + 1) * together);
-            for (ptrdiff_t i = t * together; i < end; ++i)
-                finish(first + i, i, worker, distances, rows);
+            for (ptrdiff_t i = t * together; i < end; ++i) finish(first + i, i, worker, to);
         });
     }
 
@@ -169,7 +180,9 @@ template <class T> class Search {
 
     double* measure(ptrdiff_t query, const std::int32_t* rows, ptrdiff_t n, int worker) const {
         double* out = bench_->distances.get() + worker * gathered_;
-        exact_(in_.metric, in_.queries + query * in_.d, in_.data, in_.d, rows, n, out);
+        double* q = bench_->query.get() + worker * aligned(in_.d);
+        widened(in_.queries + query * in_.d, in_.d, q);
+        exact_(in_.metric, q, in_.data, in_.d, rows, n, out);
         return out;
     }
 
@@ -195,8 +208,7 @@ template <class T> class Search {
     }
 
     // Takes the candidates of all parts together; i is the query's place in the batch.
-    void finish(ptrdiff_t query, ptrdiff_t i, int worker, double* distances,
-                std::int64_t* rows) const {
+    void finish(ptrdiff_t query, ptrdiff_t i, int worker, const Answers<double>& to) const {
         std::int32_t* gathered = bench_->rows.get() + worker * gathered_;
         std::int32_t n = 0;
         for (ptrdiff_t p = 0; p < plan_.parts; ++p) {
@@ -210,15 +222,8 @@ template <class T> class Search {
         if (k_ < n) std::nth_element(nearest, nearest + k_ - 1, nearest + n);
         std::sort(nearest, nearest + k_);
         const ptrdiff_t dropped = in_.not_itself ? itself(query, nearest) : k_;
-        const ptrdiff_t k = k_ - in_.not_itself;
-        for (ptrdiff_t e = 0; e < k; ++e) {
-            const Neighbor& neighbor = nearest[e + (e >= dropped)];
-            rows[query * k + e] = neighbor.row;
-            if (distances)
-                distances[query * k + e] = in_.metric == Metric::euclidean
-                                               ? std::sqrt(neighbor.distance)
-                                               : neighbor.distance;
-        }
+        std::copy(nearest + std::min(dropped + 1, k_), nearest + k_, nearest + dropped);
+        answer(to, query, worker, in_.metric, nearest);
     }
 
     // Where the query is among its neighbours; the first of them if there are so many duplicates.
@@ -245,48 +250,70 @@ template <class T> class Search {
 // For a few queries: to lay out the data as panels would cost more than all distances do.
 constexpr ptrdiff_t few = 4;
 
-// The k nearest rows among [begin, end) to a query, in `found`, in no order; returns how many.
-template <class T, class ExactRows>
-ptrdiff_t scan(const Neighborhood<T>& in, ExactRows exact, const T* query, ptrdiff_t begin,
-               ptrdiff_t end, ptrdiff_t k, ptrdiff_t capacity, Neighbor* found) {
-    constexpr ptrdiff_t step = 256;
-    std::int32_t rows[step];
-    double distances[step];
-    double limit = std::numeric_limits<double>::infinity();
-    ptrdiff_t count = 0;
-    for (ptrdiff_t first = begin; first < end; first += step) {
-        const ptrdiff_t here = std::min(step, end - first);
-        for (ptrdiff_t j = 0; j < here; ++j) rows[j] = static_cast<std::int32_t>(first + j);
-        exact(in.metric, query, in.data, in.d, rows, here, distances);
-        for (ptrdiff_t j = 0; j < here; ++j) {
-            // Equals come in the order of their rows: there are k that go before.
-            if (distances[j] >= limit && count >= k) continue;
-            found[count++] = {distances[j], rows[j], 0};
-            if (count < capacity) continue;
-            std::nth_element(found, found + k - 1, found + count);
-            limit = found[k - 1].distance;
-            count = k;
-        }
+// Reads the data once, for one query.
+template <class T> struct Scan {
+    const Neighborhood<T>& in;
+    decltype(&baseline::exact_distances<T>) gathered = FML_PICK(exact_distances<T>);
+    decltype(&baseline::stream_distances<T>) streamed = FML_PICK(stream_distances<T>);
+
+    // From a query to rows [first, first + n).
+    void measure(const double* q, ptrdiff_t first, ptrdiff_t n, double* distances) const {
+        if (in.metric != Metric::chebyshev)
+            return streamed(in.metric, q, in.data + first * in.d, in.d, n, distances);
+        std::int32_t rows[step];
+        for (ptrdiff_t j = 0; j < n; ++j) rows[j] = static_cast<std::int32_t>(first + j);
+        gathered(in.metric, q, in.data, in.d, rows, n, distances);
     }
-    if (count <= k) return count;
-    std::nth_element(found, found + k - 1, found + count);
-    return k;
-}
+
+    // The k nearest rows among [begin, end), in `found`, in no order; returns how many.
+    ptrdiff_t run(const double* q, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t k, ptrdiff_t capacity,
+                  Neighbor* found) const {
+        double distances[step];
+        double limit = std::numeric_limits<double>::infinity();
+        ptrdiff_t count = 0;
+        for (ptrdiff_t first = begin; first < end; first += step) {
+            const ptrdiff_t here = std::min(step, end - first);
+            measure(q, first, here, distances);
+            double least = distances[0];
+#pragma omp simd reduction(min : least)
+            for (ptrdiff_t j = 0; j < here; ++j) least = std::min(least, distances[j]);
+            if (count >= k && least >= limit) continue;
+            for (ptrdiff_t j = 0; j < here; ++j) {
+                // Equals come in the order of their rows: there are k that go before.
+                if (distances[j] >= limit && count >= k) continue;
+                found[count++] = {distances[j], static_cast<std::int32_t>(first + j), 0};
+                if (count < capacity) continue;
+                std::nth_element(found, found + k - 1, found + count);
+                limit = found[k - 1].distance;
+                count = k;
+            }
+        }
+        if (count <= k) return count;
+        std::nth_element(found, found + k - 1, found + count);
+        return k;
+    }
+
+  private:
+    static constexpr ptrdiff_t step = 256;
+};
 
 template <class T>
-Status nearest_to_few(const Neighborhood<T>& in, ptrdiff_t k, double* distances, std::int64_t* rows,
+Status nearest_to_few(const Neighborhood<T>& in, const Answers<double>& to,
                       int n_threads) noexcept {
-    const auto exact = FML_PICK(exact_distances<T>);
-    const ptrdiff_t parts = n_threads == 1 ? 1 : 8 * n_threads;
+    const ptrdiff_t k = to.k, parts = n_threads == 1 ? 1 : 8 * n_threads;
     const ptrdiff_t part = ceil_div(in.n, parts), capacity = std::min(k, part) + k + 64;
-    const ptrdiff_t lists = parts * in.n_queries;
+    const ptrdiff_t lists = parts * in.n_queries, stride = aligned(in.d);
     Scratch<Neighbor> found(lists * capacity), merged(parts * k);
     Scratch<ptrdiff_t> count(lists);
-    if (!found || !merged || !count) return Status::no_memory;
+    Scratch<double> q(in.n_queries * stride);
+    if (!found || !merged || !count || !q) return Status::no_memory;
+    for (ptrdiff_t i = 0; i < in.n_queries; ++i)
+        widened(in.queries + i * in.d, in.d, q.get() + i * stride);
+    const Scan<T> scan{in};
     auto search = [&](ptrdiff_t t, int) {
-        const ptrdiff_t query = t % in.n_queries, begin = t / in.n_queries * part;
-        count[t] = scan(in, exact, in.queries + query * in.d, begin, std::min(in.n, begin + part),
-                        k, capacity, found.get() + t * capacity);
+        const ptrdiff_t i = t % in.n_queries, begin = std::min(in.n, t / in.n_queries * part);
+        count[t] = scan.run(q.get() + i * stride, begin, std::min(in.n, begin + part), k, capacity,
+                            found.get() + t * capacity);
     };
     const Status status = parallel(lists, n_threads, search);
     if (status != Status::ok) return status;
@@ -297,15 +324,22 @@ Status nearest_to_few(const Neighborhood<T>& in, ptrdiff_t k, double* distances,
             n += count[t];
         }
         std::partial_sort(merged.get(), merged.get() + k, merged.get() + n);
-        for (ptrdiff_t e = 0; e < k; ++e) {
-            const double distance = merged[e].distance;
-            rows[i * k + e] = merged[e].row;
-            if (distances)
-                distances[i * k + e] =
-                    in.metric == Metric::euclidean ? std::sqrt(distance) : distance;
-        }
+        answer(to, i, 0, in.metric, merged.get());
     }
     return Status::ok;
+}
+
+template <class T>
+Status search(const Neighborhood<T>& in, const Answers<double>& to, int n_threads) noexcept {
+    const double work = static_cast<double>(in.n_queries) * in.n * in.d;
+    if (in.n_queries <= few && !in.not_itself)
+        return nearest_to_few(in, to, threads_for(4 * work, n_threads));
+    const ptrdiff_t k = to.k + in.not_itself;
+    n_threads = threads_for(work, n_threads);
+    const Plan plan(in.n_queries, in.n, in.d, k, n_threads);
+    return with_filters(in, plan.block, [&](const Filter& filter, const Filter* fallback) {
+        return Search<T>(in, k, plan, filter, fallback, n_threads).run(to);
+    });
 }
 
 }  // namespace
@@ -313,20 +347,21 @@ Status nearest_to_few(const Neighborhood<T>& in, ptrdiff_t k, double* distances,
 template <class T>
 Status nearest(const Neighborhood<T>& in, ptrdiff_t k, double* distances, std::int64_t* rows,
                int n_threads) noexcept {
-    const double work = static_cast<double>(in.n_queries) * in.n * in.d;
-    if (in.n_queries <= few && !in.not_itself)
-        return nearest_to_few(in, k, distances, rows, threads_for(4 * work, n_threads));
-    k += in.not_itself;
-    n_threads = threads_for(work, n_threads);
-    const Plan plan(in.n_queries, in.n, in.d, k, n_threads);
-    return with_filters(in, plan.block, [&](const Filter& filter, const Filter* fallback) {
-        return Search<T>(in, k, plan, filter, fallback, n_threads).run(distances, rows);
+    return search(in, Answers<double>{distances, rows, k}, n_threads);
+}
+
+template <class T>
+Status nearest_vote(const Neighborhood<T>& in, ptrdiff_t k, const Vote& vote,
+                    int n_threads) noexcept {
+    return with_vote(vote, k, n_threads, [&](const Answers<double>& answers) {
+        return search(in, answers, n_threads);
     });
 }
 
 #define FML_INSTANTIATE(T)                                                             \
     template Status nearest(const Neighborhood<T>&, ptrdiff_t, double*, std::int64_t*, \
-                            int) noexcept;
+                            int) noexcept;                                             \
+    template Status nearest_vote(const Neighborhood<T>&, ptrdiff_t, const Vote&, int) noexcept;
 FML_INSTANTIATE(float)
 FML_INSTANTIATE(double)
 

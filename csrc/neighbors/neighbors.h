@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "common/pool.h"
+#include "votes/votes.h"
 
 // Nearest neighbours by brute force: the rows of X (n, d) that are near the rows of Q (n_q, d),
 // both dense in C order, finite, n < 2^31, d >= 1. Distances are those of the values as given, by
@@ -32,6 +33,11 @@ template <class T> struct Neighborhood {
 template <class T>
 Status nearest(const Neighborhood<T>& in, std::ptrdiff_t k, double* distances, std::int64_t* rows,
                int n_threads) noexcept;
+
+// What they vote for.
+template <class T>
+Status nearest_vote(const Neighborhood<T>& in, std::ptrdiff_t k, const Vote& vote,
+                    int n_threads) noexcept;
 
 // All rows within radius[i] of query i, the border included. Filled by `within`, and then read.
 struct Within {

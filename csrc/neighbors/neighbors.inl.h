@@ -102,56 +102,121 @@ FML_FILTER(filter_largest, MaxDiff)
 #undef FML_FILTER
 
 struct SumOfSquares {
-    static FML_INLINE double add(double sum, double q, double x) { return sum + (q - x) * (q - x); }
+    using Vec = Simd<double>::Vec;
+    static FML_INLINE Vec add(const Vec& sum, const Vec& q, const Vec& x) {
+        const Vec t = q - x;
+        return sum + t * t;
+    }
 };
 struct SumOfMagnitudes {
-    static FML_INLINE double add(double sum, double q, double x) { return sum + std::fabs(q - x); }
+    using Vec = Simd<double>::Vec;
+    static FML_INLINE Vec add(const Vec& sum, const Vec& q, const Vec& x) {
+        return sum + absolute<double>(q - x);
+    }
 };
 struct SumOfProducts {
-    static FML_INLINE double add(double sum, double q, double x) { return sum + q * x; }
+    using Vec = Simd<double>::Vec;
+    static FML_INLINE Vec add(const Vec& sum, const Vec& q, const Vec& x) { return sum + q * x; }
 };
 
+// The sum of the terms of one row, in as many parts as there are lanes. q has zeros behind it, to a
+// whole vector. However rows are read, what they sum to is the same.
 template <class Term, class T>
-void gather_sums(const T* q, const T* X, std::ptrdiff_t d, const std::int32_t* rows,
+FML_INLINE Simd<double>::Vec parts_of_sum(const double* q, const T* x, std::ptrdiff_t d) {
+    using Vec = Simd<double>::Vec;
+    constexpr int lanes = Simd<double>::lanes;
+    Vec sum{};
+    std::ptrdiff_t p = 0;
+    for (; p + lanes <= d; p += lanes)
+        sum = Term::add(sum, load<Vec>(q + p), load_as<double>(x + p));
+    if (p == d) return sum;
+    T rest[lanes] = {};
+    for (int l = 0; l < d - p; ++l) rest[l] = x[p + l];
+    return Term::add(sum, load<Vec>(q + p), load_as<double>(rest));
+}
+FML_INLINE double sum_of_parts(const Simd<double>::Vec& parts) {
+    constexpr int lanes = Simd<double>::lanes;
+    double part[lanes];
+    store(part, parts);
+    FML_UNROLL
+    for (int s = lanes / 2; s; s /= 2)
+        for (int l = 0; l < s; ++l) part[l] += part[l + s];
+    return part[0];
+}
+
+template <class Term, class T>
+void gather_sums(const double* q, const T* X, std::ptrdiff_t d, const std::int32_t* rows,
                  std::ptrdiff_t n_rows, double* out) {
     for (std::ptrdiff_t j = 0; j < n_rows; ++j) {
         if (j + 4 < n_rows)
             for (std::ptrdiff_t p = 0; p < d; p += 64 / sizeof(T))
                 FML_PREFETCH(X + rows[j + 4] * d + p);
-        const T* x = X + rows[j] * d;
-        double sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (std::ptrdiff_t p = 0; p < d; ++p) sum = Term::add(sum, q[p], x[p]);
-        out[j] = sum;
+        out[j] = sum_of_parts(parts_of_sum<Term>(q, X + rows[j] * d, d));
     }
 }
 
+// The same of rows that follow each other: as many at a time as there are lanes, to sum across all
+// of them at once.
+template <class Term, class T>
+void stream_sums(const double* q, const T* X, std::ptrdiff_t d, std::ptrdiff_t n_rows,
+                 double* out) {
+    using Vec = Simd<double>::Vec;
+    constexpr int lanes = Simd<double>::lanes;
+    std::ptrdiff_t j = 0;
+    for (; j + lanes <= n_rows; j += lanes) {
+        Vec sums[lanes];
+        FML_UNROLL
+        for (int r = 0; r < lanes; ++r) sums[r] = parts_of_sum<Term>(q, X + (j + r) * d, d);
+        transpose<double>(sums);
+        FML_UNROLL
+        for (int s = lanes / 2; s; s /= 2)
+            for (int l = 0; l < s; ++l) sums[l] = sums[l] + sums[l + s];
+        store(out + j, sums[0]);
+    }
+    for (; j < n_rows; ++j) out[j] = sum_of_parts(parts_of_sum<Term>(q, X + j * d, d));
+}
+
 template <class T>
-void gather_largest(const T* q, const T* X, std::ptrdiff_t d, const std::int32_t* rows,
+void gather_largest(const double* q, const T* X, std::ptrdiff_t d, const std::int32_t* rows,
                     std::ptrdiff_t n_rows, double* out) {
     for (std::ptrdiff_t j = 0; j < n_rows; ++j) {
         const T* x = X + rows[j] * d;
         double most = 0;
 #pragma omp simd reduction(max : most)
         for (std::ptrdiff_t p = 0; p < d; ++p) {
-            const double t = std::fabs(static_cast<double>(q[p]) - x[p]);
+            const double t = std::fabs(q[p] - x[p]);
             most = t > most ? t : most;
         }
         out[j] = most;
     }
 }
 
-// out[j] = the distance (squared, for Euclidean ones) between q and row rows[j] of X.
+FML_INLINE void to_cosine_distances(std::ptrdiff_t n, double* products) {
+    for (std::ptrdiff_t j = 0; j < n; ++j) {
+        const double t = 1 - products[j];
+        products[j] = t < 0 ? 0 : t > 2 ? 2 : t;
+    }
+}
+
+// out[j] = the distance (squared, for Euclidean ones) between q and row rows[j] of X; q as doubles,
+// with zeros behind it to a whole cache line.
 template <class T>
-void exact_distances(Metric metric, const T* q, const T* X, std::ptrdiff_t d,
+void exact_distances(Metric metric, const double* q, const T* X, std::ptrdiff_t d,
                      const std::int32_t* rows, std::ptrdiff_t n_rows, double* out) {
     if (metric == Metric::chebyshev) return gather_largest(q, X, d, rows, n_rows, out);
     if (metric == Metric::manhattan)
         return gather_sums<SumOfMagnitudes>(q, X, d, rows, n_rows, out);
     if (metric != Metric::cosine) return gather_sums<SumOfSquares>(q, X, d, rows, n_rows, out);
     gather_sums<SumOfProducts>(q, X, d, rows, n_rows, out);
-    for (std::ptrdiff_t j = 0; j < n_rows; ++j) {
-        const double t = 1 - out[j];
-        out[j] = t < 0 ? 0 : t > 2 ? 2 : t;
-    }
+    to_cosine_distances(n_rows, out);
+}
+
+// As exact_distances, of rows that follow each other. Chebyshev distances are not among them.
+template <class T>
+void stream_distances(Metric metric, const double* q, const T* X, std::ptrdiff_t d,
+                      std::ptrdiff_t n_rows, double* out) {
+    if (metric == Metric::manhattan) return stream_sums<SumOfMagnitudes>(q, X, d, n_rows, out);
+    if (metric != Metric::cosine) return stream_sums<SumOfSquares>(q, X, d, n_rows, out);
+    stream_sums<SumOfProducts>(q, X, d, n_rows, out);
+    to_cosine_distances(n_rows, out);
 }

@@ -84,9 +84,10 @@ template <class T> class Ball {
             std::max(filter_.scratch_bytes(), fallback_ ? fallback_->scratch_bytes() : 0);
         Scratch<char> scratch(bytes * n_threads_);
         Scratch<Costs> costs(queries * n_threads_);
-        Scratch<double> norms(queries * n_threads_);
+        Scratch<double> norms(queries * n_threads_), wide(aligned(in_.d) * n_threads_);
         Scratch<float> limits(queries * n_threads_);
-        if (!found_.pieces || !scratch || !costs || !norms || !limits) return Status::no_memory;
+        if (!found_.pieces || !scratch || !costs || !norms || !wide || !limits)
+            return Status::no_memory;
 
         const auto search = [&](const Filter& filter, ptrdiff_t piece, ptrdiff_t begin,
                                 ptrdiff_t end, int worker) {
@@ -105,7 +106,9 @@ template <class T> class Ball {
             Bag bag;
             bag.itself = in_.not_itself ? query : -in_.n_queries;
             filter.sweep(begin, end, n, mine, my_limits, &bag);
-            if (bag.full || !keep(bag, query, n, found_.pieces[piece])) failed_ = true;
+            if (bag.full ||
+                !keep(bag, query, n, wide.get() + worker * aligned(in_.d), found_.pieces[piece]))
+                failed_ = true;
         };
         Status status = parallel(found_.blocks, n_threads_, [&](ptrdiff_t t, int worker) {
             search(filter_, t, 0, first, worker);
@@ -127,8 +130,8 @@ template <class T> class Ball {
         return in_.metric == Metric::euclidean ? r * r : r;
     }
 
-    // What of the bag is true goes to the piece, by query and row.
-    bool keep(const Bag& bag, ptrdiff_t first, ptrdiff_t n, Within::Piece& piece) {
+    // What of the bag is true goes to the piece, by query and row. q: scratch of a query.
+    bool keep(const Bag& bag, ptrdiff_t first, ptrdiff_t n, double* q, Within::Piece& piece) {
         if (!allocate(piece.offsets, n + 1) || !allocate(piece.rows, bag.size) ||
             !allocate(piece.distances, bag.size))
             return false;
@@ -145,8 +148,8 @@ template <class T> class Ball {
         for (ptrdiff_t i = 0, begin = 0; i < n; ++i) {
             const ptrdiff_t end = piece.offsets[i];  // where the next one began
             double* distances = piece.distances + begin;
-            exact_(in_.metric, in_.queries + (first + i) * in_.d, in_.data, in_.d,
-                   piece.rows + begin, end - begin, distances);
+            widened(in_.queries + (first + i) * in_.d, in_.d, q);
+            exact_(in_.metric, q, in_.data, in_.d, piece.rows + begin, end - begin, distances);
             const double most = reach(first + i);
             piece.offsets[i] = kept;
             for (ptrdiff_t e = begin; e < end; ++e) {
@@ -171,7 +174,8 @@ template <class T> class Ball {
     const Filter* fallback_;
     int n_threads_;
     Within& found_;
-    void (*exact_)(Metric, const T*, const T*, ptrdiff_t, const std::int32_t*, ptrdiff_t, double*);
+    void (*exact_)(Metric, const double*, const T*, ptrdiff_t, const std::int32_t*, ptrdiff_t,
+                   double*);
     std::atomic<bool> failed_{false};
     std::atomic<ptrdiff_t> seen_{0}, kept_{0};
 };

@@ -3,6 +3,7 @@
 from fastml._runtime.modules import fall_through
 from fastml.neighbors._centroid import NearestCentroid
 from fastml.neighbors._classification import KNeighborsClassifier, RadiusNeighborsClassifier
+from fastml.neighbors._density import KernelDensity
 from fastml.neighbors._graph import (
     KNeighborsTransformer,
     RadiusNeighborsTransformer,
@@ -17,6 +18,7 @@ __all__ = [
     "KNeighborsClassifier",
     "KNeighborsRegressor",
     "KNeighborsTransformer",
+    "KernelDensity",
     "LocalOutlierFactor",
     "NearestCentroid",
     "NearestNeighbors",

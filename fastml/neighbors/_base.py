@@ -184,15 +184,8 @@ class FittedNeighbors:
         box = vars(self).setdefault("_fastml_searcher", [])
         if not box:
             X = self._fit_X if issparse(self._fit_X) else np.asarray(self._fit_X)
-            trees = self.algorithm != "brute" and not issparse(X)
-            box.append(
-                Searcher(
-                    X,
-                    self.effective_metric_,
-                    self.effective_metric_params_,
-                    (self.n_neighbors or 5) if trees else None,
-                )
-            )
+            metric, params = self.effective_metric_, self.effective_metric_params_
+            box.append(Searcher(X, metric, params, self.algorithm, self.n_neighbors or 5))
         return box[0]
 
     def _validated_queries(self, X: Any) -> Any:
@@ -238,10 +231,8 @@ def _kneighbors_not_native(self, X=None, n_neighbors=None, return_distance=True)
 
 def metric_refusal(self: Any, X: Any) -> Unsupported | None:
     metric = vars(self).get("effective_metric_", "euclidean")
-    if isinstance(metric, str) or is_kernel(metric):
+    if isinstance(metric, str | DistanceMetric) or is_kernel(metric):
         return None
-    if isinstance(metric, DistanceMetric):
-        return Unsupported("metric", "DistanceMetric objects are scikit-learn's", "name a metric")
     queries = self._fit_X if X is None else X
     return function_refusal(metric, queries, self._fit_X, self.effective_metric_params_)
 
@@ -255,6 +246,12 @@ class KNeighbors(FittedNeighbors, KNeighborsMixin):
         """Find the nearest neighbors of each row of `X`, in the order of (distance, index)."""
         check_is_fitted(self)
         k = self._checked_k(n_neighbors)
+        X = self._checked_queries(X, k)
+        distances, rows = self._searcher().nearest(X, k, return_distance, self.n_jobs)
+        return (distances, rows) if return_distance else rows
+
+    def _checked_queries(self, X: Any, k: int) -> Any:
+        """`X` validated, if there are `k` neighbours of each row of it."""
         itself = X is None
         if not itself:
             X = self._validated_queries(X)
@@ -264,8 +261,7 @@ class KNeighbors(FittedNeighbors, KNeighborsMixin):
                 f"Expected n_neighbors {sign} n_samples_fit, but n_neighbors = {k}, n_samples_fit "
                 f"= {self.n_samples_fit_}, n_samples = {(self._fit_X if itself else X).shape[0]}"
             )
-        distances, rows = self._searcher().nearest(X, k, return_distance, self.n_jobs)
-        return (distances, rows) if return_distance else rows
+        return X
 
     def _checked_k(self, n_neighbors: Any) -> int:
         if n_neighbors is None:
@@ -289,7 +285,7 @@ class RadiusNeighbors(FittedNeighbors, RadiusNeighborsMixin):
     @documented_by(RadiusNeighborsMixin.radius_neighbors)
     @accelerated(unless=_radius_not_native)
     def radius_neighbors(self, X=None, radius=None, return_distance=True, sort_results=False):
-        """Find the neighbors of each row of `X` within a radius, in the order of their indices."""
+        """Find the neighbors of each row of `X` within a radius."""
         check_is_fitted(self)
         if sort_results and not return_distance:
             raise ValueError("return_distance must be True if sort_results is True.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from functools import partial
 
 import numpy as np
 from sklearn import neighbors as stock
@@ -15,7 +14,7 @@ from fastml._runtime.docs import documented_by
 from fastml._runtime.versioned import Versioned
 from fastml.neighbors._base import KNeighbors, RadiusNeighbors, metric_refusal
 from fastml.neighbors._kernels import with_kernels
-from fastml.neighbors._votes import ball_weights, batches, check_weights, outputs, tally, winners
+from fastml.neighbors._votes import ball_weights, outputs, shares, winners
 
 StockKNeighborsClassifier = stock.KNeighborsClassifier
 StockRadiusNeighborsClassifier = stock.RadiusNeighborsClassifier
@@ -56,39 +55,20 @@ class KNeighborsClassifier(Versioned, KNeighbors, StockKNeighborsClassifier):
     def predict(self, X):
         """Predict the class that most neighbors of each row of `X` vote for."""
         check_is_fitted(self, "_fit_method")
-        codes, classes = outputs(self)
-        parts = []
-        for rows, weights in batches(self, X):
-            check_weights(weights)
-            parts.append(
-                np.stack(
-                    [
-                        each.take(winners(codes[:, i], each.size, rows, weights))
-                        for i, each in enumerate(classes)
-                    ],
-                    axis=1,
-                ).astype(classes[0].dtype, copy=False)
-            )
-        labels = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return labels if self.outputs_2d_ else labels.ravel()
+        _, classes = outputs(self)
+        codes = winners(self, X)
+        labels = [each.take(codes[:, i]) for i, each in enumerate(classes)]
+        if not self.outputs_2d_:
+            return labels[0]
+        return np.stack(labels, axis=1).astype(classes[0].dtype, copy=False)
 
     @documented_by(StockKNeighborsClassifier.predict_proba)
     @accelerated(unless=_not_native)
     def predict_proba(self, X):
         """The share of the votes that each class gets."""
         check_is_fitted(self, "_fit_method")
-        codes, classes = outputs(self)
-        parts = []
-        for rows, weights in batches(self, X):
-            check_weights(weights)
-            vote = partial(tally, rows=rows, weights=weights)
-            parts.append([vote(codes[:, i], each.size) for i, each in enumerate(classes)])
-        shares = [
-            np.concatenate(each) if len(parts) > 1 else each[0] for each in zip(*parts, strict=True)
-        ]
-        for share in shares:
-            share /= share.sum(axis=1, keepdims=True)
-        return shares if self.outputs_2d_ else shares[0]
+        found = shares(self, X)
+        return found if self.outputs_2d_ else found[0]
 
 
 @documented_by(StockRadiusNeighborsClassifier)

@@ -12,7 +12,7 @@ from fastml._runtime.docs import documented_by
 from fastml._runtime.versioned import Versioned
 from fastml.neighbors._base import KNeighbors, RadiusNeighbors, metric_refusal
 from fastml.neighbors._kernels import with_kernels
-from fastml.neighbors._votes import ball_weights, batches
+from fastml.neighbors._votes import ball_weights, means
 
 StockKNeighborsRegressor = stock.KNeighborsRegressor
 StockRadiusNeighborsRegressor = stock.RadiusNeighborsRegressor
@@ -51,18 +51,8 @@ class KNeighborsRegressor(Versioned, KNeighbors, StockKNeighborsRegressor):
     def predict(self, X):
         """Predict the (weighted) mean of the targets of the neighbors of each row of `X`."""
         check_is_fitted(self, "_fit_method")
-        y = self._y.reshape(self._y.shape[0], -1)
-        parts = [_mean(y, rows, weights) for rows, weights in batches(self, X)]
-        means = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return means.ravel() if self._y.ndim == 1 else means
-
-
-def _mean(y: np.ndarray, rows: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    if weights is None:
-        return np.mean(y[rows], axis=1)
-    total = np.sum(weights, axis=1)
-    means = [np.sum(column[rows] * weights, axis=1) / total for column in y.T]
-    return np.stack(means, axis=1).astype(np.float64, copy=False)
+        found = means(self, X)
+        return found.ravel() if self._y.ndim == 1 else found
 
 
 @documented_by(StockRadiusNeighborsRegressor)

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import DistanceMetric
 from sklearn.metrics.pairwise import check_pairwise_arrays
 from sklearn.neighbors._base import _kneighbors_from_graph, _radius_neighbors_from_graph
 
 from fastml._native import neighbors as native
+from fastml._native.votes import Vote
 from fastml._runtime.threads import n_threads
 from fastml.metrics import pairwise_distances_chunked
+from fastml.neighbors._booleans import BOOLEANS
+from fastml.neighbors._booleans import tables as boolean_tables
 from fastml.neighbors._kernels import FeatureSpace, batches_of, is_kernel
 from fastml.neighbors._spaces import as_floats, space_of
-from fastml.neighbors._trees import tree_for
+from fastml.neighbors._trees import MOST_COLUMNS_FOR_RADIUS, tree_for
 
 
 class Neighborhoods(NamedTuple):
@@ -34,17 +39,27 @@ class Neighborhoods(NamedTuple):
             parts[i] = values[start:stop]
         return parts
 
+    def without_themselves(self) -> Neighborhoods:
+        """Drop query i from its own neighbours."""
+        counts = np.diff(self.offsets)
+        kept = self.rows != np.repeat(np.arange(counts.size), counts)
+        offsets = np.concatenate(([0], np.cumsum(kept)))[self.offsets]
+        distances = None if self.distances is None else self.distances[kept]
+        return Neighborhoods(offsets, self.rows[kept], distances)
+
 
 class Searcher:
     """Searches over the rows of `X` (with metric "precomputed", over columns of distances)."""
 
-    def __init__(self, X: Any, metric: Any, params: dict[str, Any], tree_for_k: int | None) -> None:
-        self.X, self.metric, self.params = X, metric, params
+    def __init__(self, X: Any, metric: Any, params: dict[str, Any], algorithm: str, k: int) -> None:
+        self.X, self.metric, self.params, self.algorithm = X, metric, params, algorithm
         self.kernel = FeatureSpace(metric, params) if is_kernel(metric) else None
         known = self.kernel is None and not issparse(X)
         self.space = space_of(metric, params) if known else None
         self.data = None if self.space is None else self.space.rows(X)
-        self.tree = None if tree_for_k is None else self._make_tree(tree_for_k)
+        self.targets: np.ndarray | None = None
+        trees = algorithm != "brute" and not issparse(X)
+        self.tree = self._make_tree(k) if trees else None
 
     def _make_tree(self, k: int) -> Any:
         if self.space is not None and self.space.metric in ("euclidean", "manhattan", "chebyshev"):
@@ -69,21 +84,49 @@ class Searcher:
             return self._nearest_columns(X, k, n_threads(n_jobs))
         return self._nearest_in_chunks(X, k, n_jobs)
 
-    def _nearest_in_tree(self, X, k, threads):
-        queries = self._for_tree(self.X if X is None else X)
-        rows = np.empty((queries.shape[0], k + (X is None)), dtype=np.int64)
-        distances = np.empty(rows.shape)
-        self.tree.query(queries, rows.shape[1], distances, rows, threads)
-        return without_themselves(distances, rows) if X is None else (distances, rows)
+    def vote(self, X: Any, k: int, vote: Vote, n_jobs: int | None) -> None:
+        """Let the `k` nearest rows to each query vote, without a table of them if there is none."""
+        threads = n_threads(n_jobs)
+        if self.tree is not None and not issparse(X):
+            self.tree.vote(None if X is None else self._for_tree(X), k, vote, threads)
+        elif self.space is not None and not issparse(X):
+            queries, data = self._in_one_dtype(X)
+            native.vote(queries, data, self.space.metric, X is None, k, vote, threads)
+        elif self.metric == "precomputed":
+            distances, rows = self._nearest_columns(X, k, threads)
+            vote.count(*_as_votes(rows, distances), 0, threads)
+        else:
+            for start, table in self._tables(X, n_jobs):
+                distances, rows = smallest(table, k, start if X is None else None, threads)
+                vote.count(*_as_votes(rows, distances), start, threads)
 
-    def _nearest_rows(self, X, k, return_distance, threads):
-        data, itself = self.data, X is None
-        queries = data if itself else self.space.rows(X)
+    def kept_targets(self, targets: np.ndarray, dtype: Any) -> np.ndarray:
+        """The targets as votes take them, made once."""
+        if self.targets is None or self.targets.dtype != dtype:
+            self.targets = np.require(targets, dtype, "CA")
+        return self.targets
+
+    def _nearest_in_tree(self, X, k, threads):
+        n = self.tree.n if X is None else X.shape[0]
+        rows = np.empty((n, k), dtype=np.int64)
+        distances = np.empty(rows.shape)
+        queries = None if X is None else self._for_tree(X)
+        self.tree.query(queries, k, distances, rows, threads, X is None)
+        return distances, rows
+
+    def _in_one_dtype(self, X):
+        """The queries and the data as kernels compare them; without `X` both are the data."""
+        data = self.data
+        queries = data if X is None else self.space.rows(X)
         if queries.dtype != data.dtype:
             queries, data = queries.astype(np.float64), data.astype(np.float64)
+        return queries, data
+
+    def _nearest_rows(self, X, k, return_distance, threads):
+        queries, data = self._in_one_dtype(X)
         rows = np.empty((queries.shape[0], k), dtype=np.int64)
         distances = np.empty(rows.shape) if return_distance else None
-        native.nearest(queries, data, self.space.metric, itself, distances, rows, threads)
+        native.nearest(queries, data, self.space.metric, X is None, distances, rows, threads)
         if return_distance and self._in_single_precision(X):
             distances = distances.astype(np.float32)
         return distances, rows
@@ -115,11 +158,23 @@ class Searcher:
         if self.kernel is not None:
             yield from self.kernel.tables(queries, self.X, n_jobs)
             return
-        if self.metric == "braycurtis":  # scikit-learn's is not SciPy's, where signs differ
-            X, Y = check_pairwise_arrays(queries, self.X, dtype=np.float64)
-            metric = DistanceMetric.get_metric("braycurtis")
-            for batch in batches_of(X.shape[0], Y.shape[0]):
-                yield batch.start, metric.pairwise(X[batch], Y)
+        if (
+            isinstance(self.metric, str)
+            and self.metric in BOOLEANS
+            and not issparse(queries)
+            and not issparse(self.X)
+        ):
+            if self.algorithm == "brute" and queries.dtype != bool:
+                warnings.warn(
+                    f"Data was converted to boolean for metric {self.metric}",
+                    DataConversionWarning,
+                    stacklevel=6,
+                )
+            yield from boolean_tables(self.metric, queries, self.X)
+            return
+        # The one of these that has a name is not SciPy's, where signs differ.
+        if isinstance(self.metric, DistanceMetric) or self.metric == "braycurtis":
+            yield from _tables_of_object(self.metric, queries, self.X)
             return
         chunks = pairwise_distances_chunked(
             queries, self.X, metric=self.metric, n_jobs=n_jobs, **self.params
@@ -133,25 +188,27 @@ class Searcher:
         self, X: Any, radius: Any, return_distance: bool, sort: bool, n_jobs: int | None
     ) -> Neighborhoods:
         """All rows within `radius` of each query; without `X`, of each row, but itself."""
-        if self.tree is not None and X is not None and not issparse(X):
-            found = self.tree.query_radius(
-                self._for_tree(X), radius, n_threads(n_jobs), return_distance, sort
+        if self._tree_for_radius() and not issparse(X):
+            queries = self._for_tree(self.X if X is None else X)
+            found = Neighborhoods(
+                *self.tree.query_radius(queries, radius, n_threads(n_jobs), return_distance, sort)
             )
-            return Neighborhoods(*found)
+            return found.without_themselves() if X is None else found
         if self.space is not None and not issparse(X):
             return self._rows_within(X, radius, return_distance, sort, n_threads(n_jobs))
         if self.metric == "precomputed" and issparse(self.X if X is None else X):
             return _in_graph(self.X if X is None else X, radius, X is None)
         return self._within_in_chunks(X, radius, sort, n_jobs)
 
+    def _tree_for_radius(self) -> bool:
+        tiles = self.space is not None and self.data.shape[1] > MOST_COLUMNS_FOR_RADIUS
+        return self.tree is not None and not tiles
+
     def _rows_within(self, X, radius, return_distance, sort, threads):
-        data, itself = self.data, X is None
-        queries = data if itself else self.space.rows(X)
-        if queries.dtype != data.dtype:
-            queries, data = queries.astype(np.float64), data.astype(np.float64)
+        queries, data = self._in_one_dtype(X)
         radii = np.require(np.broadcast_to(radius, queries.shape[0]), np.float64, "CA")
         offsets, rows, distances = native.within(
-            queries, data, self.space.metric, itself, radii, return_distance, sort, threads
+            queries, data, self.space.metric, X is None, radii, return_distance, sort, threads
         )
         if return_distance and self._in_single_precision(X):
             distances = distances.astype(np.float32)
@@ -175,6 +232,15 @@ class Searcher:
         return Neighborhoods(np.concatenate(([0], np.cumsum(counts))), rows, distances)
 
 
+def _tables_of_object(metric: Any, X: Any, Y: Any) -> Iterator[tuple[int, np.ndarray]]:
+    if isinstance(metric, str):
+        metric = DistanceMetric.get_metric(metric)
+    dtype = np.float32 if type(metric).__name__.endswith("32") else np.float64
+    X, Y = check_pairwise_arrays(X, Y, dtype=dtype)
+    for batch in batches_of(X.shape[0], Y.shape[0]):
+        yield batch.start, metric.pairwise(X[batch], Y)
+
+
 def _in_graph(graph: Any, radius: float, drop_itself: bool) -> Neighborhoods:
     distances, rows = _radius_neighbors_from_graph(graph, radius, return_distance=True)
     if drop_itself:
@@ -183,6 +249,10 @@ def _in_graph(graph: Any, radius: float, drop_itself: bool) -> Neighborhoods:
             rows[i], distances[i] = near[kept], distances[i][kept]
     offsets = np.concatenate(([0], np.cumsum([len(near) for near in rows])))
     return Neighborhoods(offsets, np.concatenate(rows), np.concatenate(distances))
+
+
+def _as_votes(rows: np.ndarray, distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return np.require(rows, np.int64, "CA"), np.require(distances, np.float64, "CA")
 
 
 def smallest(

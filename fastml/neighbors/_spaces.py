@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
+from sklearn.metrics import DistanceMetric
 
 _OWN = {
     "euclidean": "euclidean",
@@ -40,9 +41,12 @@ def as_floats(X: Any) -> np.ndarray:
 
 def space_of(metric: Any, params: dict[str, Any]) -> Space | None:
     """The space of an effective metric, or None if it is not one that the kernels know."""
+    if isinstance(metric, DistanceMetric):
+        metric = type(metric).__name__.removesuffix("32").removesuffix("Distance").lower()
+        return Space(_OWN[metric]) if metric in ("euclidean", "manhattan", "chebyshev") else None
     if not isinstance(metric, str):
         return None
-    if metric == "minkowski":
+    if metric in ("minkowski", "p"):
         return _minkowski(**params)
     if metric == "seuclidean":
         return _scaled("euclidean", params.get("V"), lambda V: 1 / np.sqrt(V))

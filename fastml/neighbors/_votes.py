@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.neighbors._base import _get_weights
 
-from fastml._native import neighbors as native
+from fastml._native.votes import Vote
+from fastml._runtime.threads import n_threads
 from fastml.neighbors._search import Neighborhoods
-
-# Entries of a table of neighbours that is kept at a time.
-_TOGETHER = 1 << 20
 
 
 def outputs(model: Any) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -22,58 +18,61 @@ def outputs(model: Any) -> tuple[np.ndarray, list[np.ndarray]]:
     return model._y.reshape(-1, 1), [model.classes_]
 
 
-def batches(model: Any, X: Any) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-    """The neighbours of the rows of `X`, and what they weigh (None: the same)."""
-    uniform = model.weights in (None, "uniform")
-    if X is not None and not hasattr(X, "__len__") and not hasattr(X, "shape"):
-        X = np.asarray(X)
-    n = model.n_samples_fit_ if X is None else _length(X)
-    step = max(1, _TOGETHER // model.n_neighbors)
-    if X is None or n <= step or callable(model.weights):
-        step = n
-    for start in range(0, n, max(1, step)):
-        part = X if step == n else X[start : start + step]
-        if uniform:
-            yield model.kneighbors(part, return_distance=False), None
-        else:
-            distances, rows = model.kneighbors(part)
-            yield rows, _get_weights(distances, model.weights)
+def winners(model: Any, X: Any) -> np.ndarray:
+    """The class with most votes of the neighbours of each row of `X`, for each output."""
+    codes, classes = outputs(model)
+    found = _vote(model, X, "winner", codes, classes)
+    if (found < 0).any():
+        _refuse_weights()
+    return found
 
 
-def _length(X: Any) -> int:
-    return X.shape[0] if hasattr(X, "shape") and len(X.shape) else len(X)
+def shares(model: Any, X: Any) -> list[np.ndarray]:
+    """What each class has of these votes, for each output."""
+    codes, classes = outputs(model)
+    found = _vote(model, X, "share", codes, classes)
+    if not callable(model.weights) and np.isnan(found).any():
+        _refuse_weights()
+    return np.split(found, np.cumsum([each.size for each in classes])[:-1], axis=1)
 
 
-def check_weights(weights: np.ndarray | None) -> None:
-    if weights is not None and (weights == 0).all(axis=1).any():
-        raise ValueError(
-            "All neighbors of some sample is getting zero weights. Please modify 'weights' to "
-            "avoid this case if you are using a user-defined function."
-        )
+def means(model: Any, X: Any) -> np.ndarray:
+    """The (weighted) means of the targets, (n_queries, n_outputs)."""
+    y = model._y
+    found = _vote(model, X, "mean", y.reshape(y.shape[0], -1), [])
+    if model.weights in (None, "uniform") and y.dtype.kind == "f":
+        return found.astype(y.dtype, copy=False)
+    return found
 
 
-def tally(
-    codes: np.ndarray, n_classes: int, rows: np.ndarray, weights: np.ndarray | None
+def _vote(
+    model: Any, X: Any, poll: str, targets: np.ndarray, classes: list[np.ndarray]
 ) -> np.ndarray:
-    """The votes for each class, (n_queries, n_classes)."""
-    votes = np.zeros((rows.shape[0], n_classes))
-    native.tally(np.ascontiguousarray(rows, np.int64), as_weights(weights), codes, votes)
-    return votes
+    k = model.n_neighbors
+    X = model._checked_queries(X, k)
+    n = (model._fit_X if X is None else X).shape[0]
+    searcher = model._searcher()
+    targets = searcher.kept_targets(targets, np.float64 if poll == "mean" else np.int64)
+    sizes = [each.size for each in classes]
+    if not callable(model.weights):
+        weighting = "same" if model.weights in (None, "uniform") else "inverse"
+        vote = Vote(poll, weighting, targets, sizes, n)
+        searcher.vote(X, k, vote, model.n_jobs)
+        return vote.outcome
+    distances, rows = searcher.nearest(X, k, True, model.n_jobs)
+    weights = np.require(model.weights(distances), np.float64, "CA")
+    if poll != "mean" and (weights == 0).all(axis=1).any():
+        _refuse_weights()
+    vote = Vote(poll, "given", targets, sizes, n)
+    vote.count(rows, weights, 0, n_threads(model.n_jobs))
+    return vote.outcome
 
 
-def winners(
-    codes: np.ndarray, n_classes: int, rows: np.ndarray, weights: np.ndarray | None
-) -> np.ndarray:
-    """The class with most votes for each query, the lower one on ties."""
-    winner = np.empty(rows.shape[0], dtype=np.int64)
-    native.winners(
-        np.ascontiguousarray(rows, np.int64), as_weights(weights), codes, n_classes, winner
+def _refuse_weights() -> None:
+    raise ValueError(
+        "All neighbors of some sample is getting zero weights. Please modify 'weights' to "
+        "avoid this case if you are using a user-defined function."
     )
-    return winner
-
-
-def as_weights(weights: np.ndarray | None) -> np.ndarray | None:
-    return None if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
 
 
 def ball_weights(found: Neighborhoods, weights: Any) -> np.ndarray | None:

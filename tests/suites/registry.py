@@ -299,6 +299,15 @@ SUBJECTS = [
             **dict.fromkeys(("bool", "int8", "duplicates"), "rows as near as one another"),
         },
     ),
+    Subject(
+        "neighbors.KernelDensity",
+        {"bandwidth": 2.0},
+        long=({},),
+        long_shape=(400_000, 20),
+        most=4000,
+        unspecified={"huge": "squared distances overflow"},
+        for_sparse=None,
+    ),
     *(
         Subject(
             name,

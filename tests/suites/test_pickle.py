@@ -37,7 +37,11 @@ def _skops(model, tmp_path):
     skops = pytest.importorskip("skops.io")
     stored = skops.dumps(model)
     untrusted = skops.get_untrusted_types(data=stored)
-    stock = {"sklearn.cluster._bisect_k_means._BisectingTree"}  # scikit-learn's model has it too
+    stock = {  # scikit-learn's models have them too
+        "sklearn.cluster._bisect_k_means._BisectingTree",
+        "sklearn.metrics._dist_metrics.EuclideanDistance64",
+        "sklearn.neighbors._kd_tree.KDTree",
+    }
     assert all(name.startswith("fastml.") or name in stock for name in untrusted), untrusted
     return skops.loads(stored, trusted=untrusted)
 

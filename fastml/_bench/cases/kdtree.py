@@ -20,10 +20,17 @@ class Data(NamedTuple):
     X: np.ndarray
     Q: np.ndarray
     k: int
+    kernel: str = ""
 
 
 def points(
-    n: int, d: int, k: int, dtype: str, queries: str = "others", kind: str = "uniform"
+    n: int,
+    d: int,
+    k: int,
+    dtype: str,
+    queries: str = "others",
+    kind: str = "uniform",
+    kernel: str = "",
 ) -> Data:
     """n points, and 100,000 queries of the same kind or the points themselves."""
     rng = np.random.default_rng(0)
@@ -39,7 +46,7 @@ def points(
     else:
         X, Q = (rng.random((m, d)) for m in sizes)
     X = X.astype(dtype)
-    return Data(X, X if queries == "own" else Q.astype(dtype), k)
+    return Data(X, X if queries == "own" else Q.astype(dtype), k, kernel)
 
 
 def mean_distance(data: Data, indices: np.ndarray) -> float:
@@ -143,9 +150,41 @@ def query_case(
     return Case("kdtree-query", params, points, peers, mean_distance, "mean distance", rtol=1e-5)
 
 
+def log_likelihood(data: Data, threads: int, *, library: str) -> Callable[[], Any]:
+    """Of some queries under a density whose kernels reach as far as a few hundred neighbours."""
+    density = import_module(f"{library}.neighbors").KernelDensity
+    bandwidth = (300 / len(data.X)) ** (1 / data.X.shape[1]) / 2
+    model = density(kernel=data.kernel, bandwidth=bandwidth).fit(data.X)
+    return partial(model.score_samples, data.Q[:2000])
+
+
+def difference(data: Data, scores: np.ndarray) -> float:
+    """From the scores of a sample of the queries, recomputed pair by pair."""
+    sample = slice(None, 2000, 100)
+    bandwidth = (300 / len(data.X)) ** (1 / data.X.shape[1]) / 2
+    u = np.sqrt(((data.Q[sample, None] - data.X) ** 2).sum(axis=2)) / bandwidth
+    kernels = np.exp(-(u**2) / 2) if data.kernel == "gaussian" else (u < 1)
+    with np.errstate(divide="ignore"):
+        exact = np.log(kernels.sum(axis=1))
+    gaps = scores[sample] - exact  # the same for all: the norm of the kernel
+    finite = np.isfinite(exact)
+    return float(np.ptp(gaps[finite])) if finite.any() else 0.0
+
+
+def density_case(n: int, d: int, kernel: str) -> Case:
+    """KernelDensity.score_samples for 2000 rows."""
+    peers = tuple(
+        Contestant(name, partial(log_likelihood, library=library), name)
+        for name, library in (("scikit-learn", "sklearn"), ("fastml", "fastml"))
+    )
+    params = {"n": n, "d": d, "k": 1, "dtype": "float64", "kernel": kernel}
+    return Case("density", params, points, peers, difference, "error", atol=1e-8)
+
+
 CASES = (
     query_case(100_000, 2, 1),
     query_case(100_000, 3, 10, "float64"),
     query_case(100_000, 3, 10, "float32", "own"),
     build_case(100_000, 3),
+    density_case(20_000, 3, "gaussian"),
 )

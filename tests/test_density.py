@@ -1,0 +1,90 @@
+"""Densities by kernels: against a plain twin, and scikit-learn's."""
+
+import pickle
+
+import numpy as np
+import pytest
+import sklearn.neighbors as stock
+from fastml._native.kdtree import KDTree
+from scipy.special import logsumexp
+
+import fastml
+from fastml import neighbors
+
+KERNELS = {
+    "gaussian": lambda u: -(u**2) / 2,
+    "tophat": lambda u: np.where(u < 1, 0.0, -np.inf),
+    "epanechnikov": lambda u: np.log(np.maximum(1 - u**2, 0)),
+    "exponential": lambda u: -u,
+    "linear": lambda u: np.log(np.maximum(1 - u, 0)),
+    "cosine": lambda u: np.log(np.where(u < 1, np.cos(np.pi / 2 * u), 0)),
+}
+
+
+def log_sums_naive(X, Q, kernel, bandwidth, weights):
+    distances = np.sqrt(((Q[:, None] - X[None]) ** 2).sum(axis=2))
+    with np.errstate(divide="ignore"):
+        return logsumexp(KERNELS[kernel](distances / bandwidth), axis=1, b=weights)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("d", [1, 2, 3, 7])
+@pytest.mark.parametrize("n", [1, 17, 2000])
+def test_sums(n, d, kernel, weighted):
+    rng = np.random.default_rng(d)
+    X, Q = rng.normal(size=(n, d)), 1.5 * rng.normal(size=(40, d))
+    Q[-1] = 60  # far from all
+    weights = rng.random(n) ** 9 + 1e-12 if weighted else None
+    for bandwidth in (0.05, 1.0, 30.0):
+        outcomes = []
+        for threads in (1, 2):
+            found = np.empty(len(Q))
+            KDTree(X).log_kernel_sums(Q, kernel, bandwidth, weights, found, threads)
+            outcomes.append(found)
+        np.testing.assert_array_equal(*outcomes)
+        expected = log_sums_naive(X, Q, kernel, bandwidth, weights)
+        np.testing.assert_allclose(outcomes[0], expected, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "minkowski", "seuclidean"])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("d", [1, 2, 5, 30])
+def test_scores_are_scikit_learns(d, kernel, metric):
+    rng = np.random.default_rng(d)
+    X, Q = rng.normal(size=(300, d)), rng.normal(size=(30, d))
+    params = {"V": np.arange(1.0, d + 1)} if metric == "seuclidean" else None
+    weights = rng.integers(3, size=300)
+    for options in ({"algorithm": "auto"}, {"algorithm": "ball_tree", "rtol": 1e-4}):
+        options |= {"kernel": kernel, "metric": metric, "metric_params": params}
+        if metric == "seuclidean":
+            options["algorithm"] = "ball_tree"
+        for weight in (None, weights):
+            exact = {"atol": 0, "rtol": 1e-12}
+            with fastml.config_context(strict=True):
+                ours = neighbors.KernelDensity(bandwidth=0.7 * d**0.5, **options)
+                ours.fit(X, sample_weight=weight)
+                scores = ours.score_samples(Q)
+            theirs = stock.KernelDensity(bandwidth=0.7 * d**0.5, **(options | exact))
+            expected = theirs.fit(X, sample_weight=weight).score_samples(Q)
+            # Its sums start from bounds: where there is no density, their rounding is left.
+            scores, expected = (np.maximum(each, -30) for each in (scores, expected))
+            np.testing.assert_allclose(scores, expected, rtol=1e-8, atol=1e-8)
+    scores = ours.score_samples(Q)
+    copy = pickle.loads(pickle.dumps(ours))
+    np.testing.assert_array_equal(copy.score_samples(Q), scores)
+    converted = fastml.to_sklearn(ours).score_samples(Q)
+    np.testing.assert_array_equal(converted, theirs.set_params(rtol=1e-4).score_samples(Q))
+
+
+def test_other_metrics_are_scikit_learns_own():
+    X = np.random.default_rng(0).random((50, 2))
+    model = neighbors.KernelDensity(metric="manhattan").fit(X)
+    with fastml.config_context(strict=True), pytest.raises(fastml.NotAcceleratedError):
+        model.score_samples(X)
+    theirs = stock.KernelDensity(metric="manhattan").fit(X)
+    np.testing.assert_array_equal(model.score_samples(X), theirs.score_samples(X))
+    model = neighbors.KernelDensity(bandwidth="scott").fit(X)
+    samples = model.sample(5, random_state=0)
+    expected = stock.KernelDensity(bandwidth="scott").fit(X).sample(5, random_state=0)
+    np.testing.assert_array_equal(samples, expected)
