@@ -1,7 +1,7 @@
 """Pairs of rows. Arguments are already validated; see csrc/pairwise/pairwise.h for the contract."""
 
 from cython cimport floating
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 from libcpp cimport bool as bool_t
 
 from fastml._native.rows cimport CRows, Rows, of
@@ -54,6 +54,19 @@ cdef extern from "pairwise/pairwise.h" namespace "fastml" nogil:
         int) noexcept
     void c_elementary "fastml::elementary"[T](
         Elementary, const T*, Py_ssize_t, T, T*) noexcept
+
+cdef extern from "pairwise/booleans.h" namespace "fastml" nogil:
+    cpdef enum class Agreement(int):
+        dice
+        jaccard
+        rogerstanimoto
+        russellrao
+        sokalsneath
+        yule
+
+    Status c_boolean_distances "fastml::boolean_distances"(
+        const uint64_t*, Py_ssize_t, const uint64_t*, Py_ssize_t, Py_ssize_t, Py_ssize_t,
+        Agreement, double*, int) noexcept
 
 bind_pool(the_pool())
 
@@ -128,6 +141,24 @@ def gram_apply(
     cdef Status status
     with nogil:
         status = c_gram_apply(x, y, measure.c, &V[0, 0], V.shape[1], &out[0, 0], n_threads)
+    check(status)
+
+
+def boolean_distances(
+    const uint64_t[:, ::1] X,  # IN, rows of bits
+    const uint64_t[:, ::1] Y,  # IN
+    Py_ssize_t bits,           # of a row; the spare ones of its last word are 0
+    str agreement,
+    double[:, ::1] out,        # OUT
+    int n_threads,
+):
+    """Distances of all pairs of rows of bits."""
+    cdef Agreement which = Agreement[agreement]
+    cdef Status status
+    with nogil:
+        status = c_boolean_distances(
+            &X[0, 0], X.shape[0], &Y[0, 0], Y.shape[0], X.shape[1], bits, which, &out[0, 0],
+            n_threads)
     check(status)
 
 

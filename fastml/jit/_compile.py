@@ -25,8 +25,9 @@ from fastml.jit._masked import MaskingCompiler
 # Division by zero as NumPy's numbers do it, which is what the elements of x and y are in Python.
 _OPTIONS: dict[str, Any] = {"boundscheck": True, "error_model": "numpy", "forceinline": True}
 # Not "fast": NaN and infinity stay what they are. Not "nsz": LLVM would make of a sum of terms that
-# may be zero one with additions under a condition, which it does not vectorise (see _masked.py). Not "contract": one
-# product of a difference would be rounded and the other not, and f(x, x) not be zero.
+# may be zero one with additions under a condition, which it does not vectorise; _masked.py does the
+# reverse. Not "contract": one product of a difference would be rounded and the other not, and
+# f(x, x) not be zero.
 _REASSOCIATE: dict[str, Any] = {"fastmath": {"reassoc"}, "pipeline_class": MaskingCompiler}
 
 _ROW = """

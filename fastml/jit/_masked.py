@@ -1,8 +1,8 @@
 """Sums under a condition, in a form that LLVM vectorises.
 
-Of ``if c: s += e`` LLVM makes a choice between ``s`` and ``s + e``, which it takes for a sum only where
-it may forget about NaN. So it gets ``s += e if c else -0.0``: adding negative zero changes nothing,
-and `e` is still not computed where `c` is false.
+Of ``if c: s += e`` LLVM makes a choice between ``s`` and ``s + e``, which it takes for a sum only
+where it may forget about NaN. So it gets ``s += e if c else -0.0``: adding negative zero changes
+nothing, and `e` is still not computed where `c` is false.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _mask(state: Any, blocks: dict[int, Any], label: int) -> bool:
 
 
 def _sum(state: Any, head: Any, body: Any, last: Any) -> tuple[list[Any], Any] | None:
-    """The assignments that end in `last`, if they are ``t = s + e`` and it is ``t = s`` without them.
+    """The assignments up to `last`, if they make ``t = s + e`` of what is ``t = s`` without them.
 
     With the signature of the operation, in the type of `s`.
     """
@@ -121,9 +121,7 @@ def _typed(state: Any, chain: list[Any], value: Any) -> tuple[list[Any], Any] | 
     return (chain, signature) if signature.return_type == kind else None
 
 
-def _move(
-    state: Any, head: Any, body: Any, joint: Any, chain: list[Any], signature: Any
-) -> None:
+def _move(state: Any, head: Any, body: Any, joint: Any, chain: list[Any], signature: Any) -> None:
     value, loc = chain[0].value, chain[0].loc
     name = f"$masked.{chain[0].target.name}"
     term = ir.Var(body.scope, name, loc)

@@ -11,18 +11,6 @@ from fastml._runtime.dispatch import Unsupported, accelerated
 from fastml.metrics._rows import checked, pairs, replaces
 
 
-def _gamma_is_array(X: Any, Y: Any = None, gamma: Any = None, **_: Any) -> Unsupported | None:
-    if isinstance(gamma, np.ndarray) and gamma.size != 1:
-        return Unsupported("gamma", "one gamma a pair is not compiled", "pass a number")
-    return None
-
-
-def _polynomial(
-    X: Any, Y: Any = None, degree: Any = 3, gamma: Any = None, coef0: Any = 1
-) -> Unsupported | None:
-    return _gamma_is_array(X, Y, gamma)
-
-
 def _sparse_result(X: Any, Y: Any = None, dense_output: Any = True) -> Unsupported | None:
     if not dense_output and issparse(X) and (Y is None or issparse(Y)):
         return Unsupported(
@@ -34,6 +22,24 @@ def _sparse_result(X: Any, Y: Any = None, dense_output: Any = True) -> Unsupport
 def scale_of(gamma: Any, X: Any) -> float:
     """Gamma as a number; by default one over the number of columns."""
     return 1.0 / X.shape[1] if gamma is None else float(np.asarray(gamma).item())
+
+
+def _is_array(gamma: Any) -> bool:
+    return isinstance(gamma, np.ndarray) and gamma.size != 1
+
+
+def _exponentials(D: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+    """exp(-gamma D) with a gamma for each pair, each row or each column."""
+    D *= -gamma
+    return np.exp(D, out=D)
+
+
+def _affine(X: Any, Y: Any, gamma: np.ndarray, coef0: float) -> np.ndarray:
+    """gamma x·y + coef0 with a gamma for each pair, each row or each column."""
+    K = pairs("linear", X, Y)
+    K *= gamma
+    K += coef0
+    return K
 
 
 @replaces(stock.linear_kernel, unless=_sparse_result)
@@ -50,7 +56,7 @@ def linear_kernel(X, Y=None, dense_output=True):
     return pairs("linear", *checked(X, Y))
 
 
-@replaces(stock.polynomial_kernel, unless=_polynomial)
+@replaces(stock.polynomial_kernel)
 def polynomial_kernel(X, Y=None, degree=3, gamma=None, coef0=1):
     """Powers of inner products; whole ones by multiplication.
 
@@ -62,10 +68,13 @@ def polynomial_kernel(X, Y=None, degree=3, gamma=None, coef0=1):
            [2.25, 4.  ]])
     """
     X, Y = checked(X, Y)
+    if _is_array(gamma):
+        K = _affine(X, Y, gamma, coef0)
+        return np.power(K, degree, out=K)
     return pairs("polynomial", X, Y, gamma=scale_of(gamma, X), coef0=coef0, degree=degree)
 
 
-@replaces(stock.sigmoid_kernel, unless=_gamma_is_array)
+@replaces(stock.sigmoid_kernel)
 def sigmoid_kernel(X, Y=None, gamma=None, coef0=1):
     """Hyperbolic tangents of inner products.
 
@@ -77,10 +86,13 @@ def sigmoid_kernel(X, Y=None, gamma=None, coef0=1):
            [0.91, 0.96]])
     """
     X, Y = checked(X, Y)
+    if _is_array(gamma):
+        K = _affine(X, Y, gamma, coef0)
+        return np.tanh(K, out=K)
     return pairs("sigmoid", X, Y, gamma=scale_of(gamma, X), coef0=coef0)
 
 
-@replaces(stock.rbf_kernel, unless=_gamma_is_array)
+@replaces(stock.rbf_kernel)
 def rbf_kernel(X, Y=None, gamma=None):
     """Gaussians of the distances of all pairs of rows, in one pass.
 
@@ -95,10 +107,12 @@ def rbf_kernel(X, Y=None, gamma=None):
            [0.61, 1.  ]])
     """
     X, Y = checked(X, Y)
+    if _is_array(gamma):
+        return _exponentials(pairs("sqeuclidean", X, Y), gamma)
     return pairs("rbf", X, Y, gamma=scale_of(gamma, X))
 
 
-@replaces(stock.laplacian_kernel, unless=_gamma_is_array)
+@replaces(stock.laplacian_kernel)
 def laplacian_kernel(X, Y=None, gamma=None):
     """Exponentials of the L1 distances of all pairs of rows, in one pass and in float64.
 
@@ -110,6 +124,8 @@ def laplacian_kernel(X, Y=None, gamma=None):
            [0.61, 1.  ]])
     """
     X, Y = checked(X, Y)
+    if _is_array(gamma):
+        return _exponentials(pairs("manhattan", X, Y, double=True), gamma)
     return pairs("laplacian", X, Y, double=True, gamma=scale_of(gamma, X))
 
 
@@ -150,7 +166,7 @@ def additive_chi2_kernel(X, Y=None):
     return pairs("additive_chi2", *check_histograms(X, Y))
 
 
-@replaces(stock.chi2_kernel, unless=_gamma_is_array)
+@replaces(stock.chi2_kernel)
 def chi2_kernel(X, Y=None, gamma=1.0):
     """Exponentials of the chi-squared distances of all pairs of histograms, in one pass.
 
@@ -162,6 +178,8 @@ def chi2_kernel(X, Y=None, gamma=1.0):
            [0.368, 1.   ]])
     """
     X, Y = check_histograms(X, Y)
+    if _is_array(gamma):
+        return _exponentials(-pairs("additive_chi2", X, Y), gamma)
     return pairs("chi2", X, Y, gamma=scale_of(gamma, X))
 
 
