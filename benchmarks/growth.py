@@ -31,7 +31,7 @@ class Kernel(NamedTuple):
     base: Mapping[str, int]
     units: Callable[..., float]
     output: Callable[..., int]
-    grows: str = "nd"
+    grows: tuple[str, ...] = ("n", "d")
 
 
 def rows(n: int, d: int, seed: int = 0) -> np.ndarray:
@@ -122,28 +122,28 @@ KERNELS = {
         {"n": 20_000, "d": 20, "k": 5},
         lambda n, d, k: n * 1_000 * d,
         lambda n, d, k: 16 * 1_000 * k,
-        "ndk",
+        ("n", "d", "k"),
     ),
     "k-d tree kNN": Kernel(
         search("kd_tree", 20_000),
         {"n": 50_000, "d": 3, "k": 5},
         lambda n, d, k: 20_000 * k * math.log2(n),
         lambda n, d, k: 16 * 20_000 * k,
-        "nk",
+        ("n", "k"),
     ),
     "k-means labels": Kernel(
         assignment,
         {"n": 50_000, "d": 16, "k": 64},
         lambda n, d, k: n * d * k,
         lambda n, d, k: 4 * n,
-        "ndk",
+        ("n", "d", "k"),
     ),
     "k-means++": Kernel(
         seeding,
         {"n": 50_000, "d": 16, "k": 50},
         lambda n, d, k: n * d * k,
         lambda n, d, k: 4 * k * d,
-        "ndk",
+        ("n", "d", "k"),
     ),
     "StandardScaler": Kernel(
         scaling, {"n": 100_000, "d": 20}, lambda n, d: n * d, lambda n, d: 4 * n * d
@@ -195,7 +195,7 @@ def report(names: list[str]) -> None:
     for name in names:
         kernel = KERNELS[name]
         reference = None
-        for letter in ["", *kernel.grows]:
+        for letter in ("", *kernel.grows):
             shape = {
                 key: value * (10 if key == letter else 1) for key, value in kernel.base.items()
             }

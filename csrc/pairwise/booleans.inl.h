@@ -91,8 +91,8 @@ FML_INLINE void distances_of(Agreement agreement, double n, double x, const doub
 
 // Some rows of X against as many columns at a time as stay in L1.
 void boolean_block(const std::uint64_t* X, std::ptrdiff_t rows, const std::uint64_t* Y,
-                   std::ptrdiff_t m, std::ptrdiff_t words, std::ptrdiff_t bits,
-                   Agreement agreement, const double* set, double* out) {
+                   std::ptrdiff_t m, std::ptrdiff_t words, std::ptrdiff_t bits, Agreement agreement,
+                   const double* set, double* out) {
     constexpr std::ptrdiff_t strip = 1024;
     for (std::ptrdiff_t j = 0; j < m; j += strip) {
         const std::ptrdiff_t cols = m - j < strip ? m - j : strip;

@@ -74,8 +74,8 @@ def _mask(state: Any, blocks: dict[int, Any], label: int) -> bool:
         _move(state, head, body, joint, chain, signature)
     joint.append(ir.Jump(after, body.loc))
     body.body[-1] = ir.Jump(behind, body.loc)
-    targets = (behind if t == after else t for t in (branch.truebr, branch.falsebr))
-    head.body[-1] = ir.Branch(branch.cond, *targets, branch.loc)
+    yes, no = (behind if t == after else t for t in (branch.truebr, branch.falsebr))
+    head.body[-1] = ir.Branch(branch.cond, yes, no, branch.loc)
     blocks[behind] = joint
     return True
 
