@@ -86,6 +86,27 @@ def test_sparse_rows(name, dtype, as_sparse):
         same(getattr(ours, name)(*args), getattr(stock, name)(*args), dtype)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["linear_kernel", "cosine_similarity"])
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix, sparse.csc_matrix])
+def test_sparse_results(kind, name, dtype):
+    X, Y = (
+        kind(np.where(rows(n, 30, dtype, n) < 0.9, 0, 1 + rows(n, 30, dtype))) for n in (70, 40)
+    )
+    X = kind(X.astype(dtype))
+    for args in ((X,), (X, Y.astype(dtype)), (kind((3, 30), dtype=dtype), X)):
+        actual, expected = (getattr(m, name)(*args, dense_output=False) for m in (ours, stock))
+        assert type(actual) is type(expected)
+        assert actual.indices.dtype == expected.indices.dtype
+        same(actual.toarray(), expected.toarray(), dtype)
+    with fastml.config_context(threads=1):
+        one = getattr(ours, name)(X, dense_output=False)
+    np.testing.assert_array_equal(
+        one.toarray(), getattr(ours, name)(X, dense_output=False).toarray()
+    )
+    assert isinstance(getattr(ours, name)(X, X.toarray(), dense_output=False), np.ndarray)
+
+
 def test_sparse_rows_that_are_not_canonical():
     A = sparse.csr_array((np.ones(4), [2, 0, 0, 1], [0, 3, 4]), shape=(2, 3))
     before = A.copy()

@@ -1,7 +1,7 @@
 """Pairs of rows. Arguments are already validated; see csrc/pairwise/pairwise.h for the contract."""
 
 from cython cimport floating
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libcpp cimport bool as bool_t
 
 from fastml._native.rows cimport CRows, Rows, of
@@ -67,6 +67,12 @@ cdef extern from "pairwise/booleans.h" namespace "fastml" nogil:
     Status c_boolean_distances "fastml::boolean_distances"(
         const uint64_t*, Py_ssize_t, const uint64_t*, Py_ssize_t, Py_ssize_t, Py_ssize_t,
         Agreement, double*, int) noexcept
+
+cdef extern from "pairwise/product.h" namespace "fastml" nogil:
+    Status c_product_sizes "fastml::product_sizes"[T](
+        const CRows[T]&, const CRows[T]&, int64_t*, int) noexcept
+    Status c_product_entries "fastml::product_entries"[T](
+        const CRows[T]&, const CRows[T]&, const int64_t*, int32_t*, T*, int) noexcept
 
 bind_pool(the_pool())
 
@@ -159,6 +165,41 @@ def boolean_distances(
         status = c_boolean_distances(
             &X[0, 0], X.shape[0], &Y[0, 0], Y.shape[0], X.shape[1], bits, which, &out[0, 0],
             n_threads)
+    check(status)
+
+
+def product_sizes(Rows X, Rows Yt, int64_t[::1] starts, int n_threads):
+    """Where the rows of the sparse product of X and Yt begin."""
+    cdef CRows[double] x64, y64
+    cdef CRows[float] x32, y32
+    cdef bint single = X.X.dtype == "float32"
+    cdef Status status
+    if single:
+        x32, y32 = of[float](X, NULL), of[float](Yt, NULL)
+    else:
+        x64, y64 = of[double](X, NULL), of[double](Yt, NULL)
+    with nogil:
+        if single:
+            status = c_product_sizes(x32, y32, &starts[0], n_threads)
+        else:
+            status = c_product_sizes(x64, y64, &starts[0], n_threads)
+    check(status)
+
+
+def product_entries(
+    Rows X,
+    Rows Yt,
+    const int64_t[::1] starts,  # IN
+    int32_t[::1] indices,       # OUT, as many as starts says
+    floating[::1] data,         # OUT
+    int n_threads,
+):
+    """The entries of the sparse product of X and Yt."""
+    cdef CRows[floating] x = of[floating](X, NULL)
+    cdef CRows[floating] y = of[floating](Yt, NULL)
+    cdef Status status
+    with nogil:
+        status = c_product_entries(x, y, &starts[0], &indices[0], &data[0], n_threads)
     check(status)
 
 

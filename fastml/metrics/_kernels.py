@@ -7,16 +7,9 @@ from scipy.sparse import issparse
 from sklearn.metrics import pairwise as stock
 from sklearn.utils._param_validation import validate_params
 
-from fastml._runtime.dispatch import Unsupported, accelerated
-from fastml.metrics._rows import checked, pairs, replaces
-
-
-def _sparse_result(X: Any, Y: Any = None, dense_output: Any = True) -> Unsupported | None:
-    if not dense_output and issparse(X) and (Y is None or issparse(Y)):
-        return Unsupported(
-            "dense_output", "the sparse result is a product of SciPy's", "pass dense_output=True"
-        )
-    return None
+from fastml._runtime.dispatch import accelerated
+from fastml.metrics._rows import checked, pairs, replaces, sparse_product
+from fastml.preprocessing import normalize
 
 
 def scale_of(gamma: Any, X: Any) -> float:
@@ -42,7 +35,7 @@ def _affine(X: Any, Y: Any, gamma: np.ndarray, coef0: float) -> np.ndarray:
     return K
 
 
-@replaces(stock.linear_kernel, unless=_sparse_result)
+@replaces(stock.linear_kernel)
 def linear_kernel(X, Y=None, dense_output=True):
     """Inner products of all pairs of rows.
 
@@ -53,7 +46,10 @@ def linear_kernel(X, Y=None, dense_output=True):
     array([[0., 0.],
            [1., 3.]])
     """
-    return pairs("linear", *checked(X, Y))
+    X, Y = checked(X, Y)
+    if not dense_output and issparse(X) and issparse(Y):
+        return sparse_product(X, Y, like=stock.linear_kernel)
+    return pairs("linear", X, Y)
 
 
 @replaces(stock.polynomial_kernel)
@@ -129,7 +125,7 @@ def laplacian_kernel(X, Y=None, gamma=None):
     return pairs("laplacian", X, Y, double=True, gamma=scale_of(gamma, X))
 
 
-@replaces(stock.cosine_similarity, unless=_sparse_result)
+@replaces(stock.cosine_similarity)
 def cosine_similarity(X, Y=None, dense_output=True):
     """Cosines of the angles between all pairs of rows; a row of zeros has none with any.
 
@@ -140,7 +136,11 @@ def cosine_similarity(X, Y=None, dense_output=True):
     array([[0.   , 0.   ],
            [0.707, 1.   ]])
     """
-    return pairs("cosine", *checked(X, Y))
+    X, Y = checked(X, Y)
+    if not dense_output and issparse(X) and issparse(Y):
+        unit = normalize(X)
+        return sparse_product(unit, unit if X is Y else normalize(Y), like=stock.cosine_similarity)
+    return pairs("cosine", X, Y)
 
 
 def check_histograms(X: Any, Y: Any, accept_sparse: Any = False) -> tuple[Any, Any]:
