@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import validate_params
 
 from fastml._runtime.dispatch import accelerated
 from fastml.metrics._rows import checked, pairs, replaces, sparse_product
-from fastml.preprocessing import normalize
+from fastml.preprocessing._normalizer import normalized
 
 
 def scale_of(gamma: Any, X: Any) -> float:
@@ -125,6 +125,10 @@ def laplacian_kernel(X, Y=None, gamma=None):
     return pairs("laplacian", X, Y, double=True, gamma=scale_of(gamma, X))
 
 
+def _unit(X: Any) -> Any:
+    return normalized(X, "l2", in_place=False, name="X", estimator=None)[0]
+
+
 @replaces(stock.cosine_similarity)
 def cosine_similarity(X, Y=None, dense_output=True):
     """Cosines of the angles between all pairs of rows; a row of zeros has none with any.
@@ -138,8 +142,8 @@ def cosine_similarity(X, Y=None, dense_output=True):
     """
     X, Y = checked(X, Y)
     if not dense_output and issparse(X) and issparse(Y):
-        unit = normalize(X)
-        return sparse_product(unit, unit if X is Y else normalize(Y), like=stock.cosine_similarity)
+        unit = _unit(X)
+        return sparse_product(unit, unit if X is Y else _unit(Y), like=stock.cosine_similarity)
     return pairs("cosine", X, Y)
 
 
