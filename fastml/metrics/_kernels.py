@@ -11,6 +11,8 @@ from fastml._runtime.dispatch import accelerated
 from fastml.metrics._rows import checked, pairs, replaces, sparse_product
 from fastml.preprocessing._normalizer import normalized
 
+stock_linear_kernel, stock_cosine_similarity = stock.linear_kernel, stock.cosine_similarity
+
 
 def scale_of(gamma: Any, X: Any) -> float:
     """Gamma as a number; by default one over the number of columns."""
@@ -48,7 +50,7 @@ def linear_kernel(X, Y=None, dense_output=True):
     """
     X, Y = checked(X, Y)
     if not dense_output and issparse(X) and issparse(Y):
-        return sparse_product(X, Y, like=stock.linear_kernel)
+        return sparse_product(X, Y, like=stock_linear_kernel)
     return pairs("linear", X, Y)
 
 
@@ -143,7 +145,7 @@ def cosine_similarity(X, Y=None, dense_output=True):
     X, Y = checked(X, Y)
     if not dense_output and issparse(X) and issparse(Y):
         unit = _unit(X)
-        return sparse_product(unit, unit if X is Y else _unit(Y), like=stock.cosine_similarity)
+        return sparse_product(unit, unit if X is Y else _unit(Y), like=stock_cosine_similarity)
     return pairs("cosine", X, Y)
 
 
