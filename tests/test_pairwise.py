@@ -151,12 +151,28 @@ def test_symmetric(metric, d, dtype):
             assert_close(K, compute(metric, X, X.copy()), dtype)
 
 
+@pytest.mark.parametrize("far", [0, 1e3, 1e9, 1e300])
+def test_laplacian_wherever_rows_are(far):
+    """Sums of minima lose digits, or overflow, where rows are large beside their distances."""
+    X, Y = rows_of("laplacian", 100, 40, np.float64), rows_of("laplacian", 60, 40, np.float64, 1)
+    X, Y = X + far, Y + far
+    X[::7] *= -1
+    Y[5] = X[3]
+    Y[6, 0] = -np.inf
+    with np.errstate(over="ignore"):
+        distance = np.abs(X[:, None].astype(np.longdouble) - Y[None]).sum(axis=2)
+    exact = np.exp(-GAMMA / 40 * distance).astype(np.float64)
+    K = compute("laplacian", X, Y)
+    np.testing.assert_allclose(K, exact, rtol=1e-12, atol=1e-300)
+    assert K[3, 5] == 1
+
+
 @pytest.mark.parametrize("kind", ["dense", "csr", "sparser"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_same_bits_for_any_number_of_threads(dtype, kind):
     X = rows_of("rbf", 700, 60, dtype, kind=kind)
     X = X if kind == "dense" else sparse.csr_array(X)
-    for metric in ("rbf", "manhattan", "polynomial"):
+    for metric in ("rbf", "manhattan", "laplacian", "polynomial"):
         one = compute(metric, X)
         for threads in (2, 5):
             np.testing.assert_array_equal(one, compute(metric, X, threads=threads))

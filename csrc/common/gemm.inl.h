@@ -81,7 +81,7 @@ struct Product {
 };
 struct AbsDiff {
     template <class V, class T> static FML_INLINE V step(const V& sum, const V& b, T a) {
-        return sum + absolute<T>(b - a);
+        return plus<T>(sum, absolute<T>(b - a));
     }
 };
 struct SquaredDiff {
@@ -97,7 +97,7 @@ struct MaxDiff {
 };
 struct Minimum {
     template <class V, class T> static FML_INLINE V step(const V& sum, const V& b, T a) {
-        return sum + minimum<T>(b, broadcast<V>(a));
+        return plus<T>(sum, minimum<T>(b, broadcast<V>(a)));
     }
 };
 

@@ -60,7 +60,7 @@ template <class T> FML_INLINE typename Simd<T>::Vec vexp(const typename Simd<T>:
     const Vec shifted = x * T(1.4426950408889634) + C::magic;
     const Vec n = shifted - C::magic;
     const Vec r = x - n * C::ln2_high - n * C::ln2_low;
-    const Vec p = r * r * polynomial(r, C::exp_rest) + r + T(1);
+    const Vec p = (r * polynomial(r, C::exp_rest) + T(1)) * r + T(1);
     Vec y = (Vec)((Index)p + ((Index)shifted << C::mantissa));
     y = select(x < C::exp_least, broadcast<Vec>(T(0)), y);
     return select(x <= C::exp_most, y, x * std::numeric_limits<T>::infinity());

@@ -270,6 +270,20 @@ template <class V, class T> FML_INLINE V broadcast(T x) {
     return v;
 #endif
 }
+// sum + x, the same to the last bit by units that multiply: of those that add, what is around such a
+// sum has better use.
+template <class T>
+FML_INLINE typename Simd<T>::Vec plus(const typename Simd<T>::Vec& sum,
+                                      const typename Simd<T>::Vec& x) {
+#if FML_X86_REGIONS && FML_VECTOR_BYTES == 64
+    typename Simd<T>::Vec one = broadcast<typename Simd<T>::Vec>(T(1));
+    asm("" : "+v"(one));  // or GCC leaves the product out
+    return sum + x * one;
+#else
+    return sum + x;
+#endif
+}
+
 template <class T, class B> FML_INLINE typename Simd<T>::Vec load_as(const B* p) {
     if constexpr (std::is_same_v<T, B>)
         return load<typename Simd<T>::Vec>(p);

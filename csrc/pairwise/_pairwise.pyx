@@ -1,7 +1,7 @@
 """Pairs of rows. Arguments are already validated; see csrc/pairwise/pairwise.h for the contract."""
 
 from cython cimport floating
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libcpp cimport bool as bool_t
 
 from fastml._native.rows cimport CRows, Rows, of
@@ -54,6 +54,25 @@ cdef extern from "pairwise/pairwise.h" namespace "fastml" nogil:
         int) noexcept
     void c_elementary "fastml::elementary"[T](
         Elementary, const T*, Py_ssize_t, T, T*) noexcept
+
+cdef extern from "pairwise/booleans.h" namespace "fastml" nogil:
+    cpdef enum class Agreement(int):
+        dice
+        jaccard
+        rogerstanimoto
+        russellrao
+        sokalsneath
+        yule
+
+    Status c_boolean_distances "fastml::boolean_distances"(
+        const uint64_t*, Py_ssize_t, const uint64_t*, Py_ssize_t, Py_ssize_t, Py_ssize_t,
+        Agreement, double*, int) noexcept
+
+cdef extern from "pairwise/product.h" namespace "fastml" nogil:
+    Status c_product_sizes "fastml::product_sizes"[T](
+        const CRows[T]&, const CRows[T]&, int64_t*, int) noexcept
+    Status c_product_entries "fastml::product_entries"[T](
+        const CRows[T]&, const CRows[T]&, const int64_t*, int32_t*, T*, int) noexcept
 
 bind_pool(the_pool())
 
@@ -128,6 +147,59 @@ def gram_apply(
     cdef Status status
     with nogil:
         status = c_gram_apply(x, y, measure.c, &V[0, 0], V.shape[1], &out[0, 0], n_threads)
+    check(status)
+
+
+def boolean_distances(
+    const uint64_t[:, ::1] X,  # IN, rows of bits
+    const uint64_t[:, ::1] Y,  # IN
+    Py_ssize_t bits,           # of a row; the spare ones of its last word are 0
+    str agreement,
+    double[:, ::1] out,        # OUT
+    int n_threads,
+):
+    """Distances of all pairs of rows of bits."""
+    cdef Agreement which = Agreement[agreement]
+    cdef Status status
+    with nogil:
+        status = c_boolean_distances(
+            &X[0, 0], X.shape[0], &Y[0, 0], Y.shape[0], X.shape[1], bits, which, &out[0, 0],
+            n_threads)
+    check(status)
+
+
+def product_sizes(Rows X, Rows Yt, int64_t[::1] starts, int n_threads):
+    """Where the rows of the sparse product of X and Yt begin."""
+    cdef CRows[double] x64, y64
+    cdef CRows[float] x32, y32
+    cdef bint single = X.X.dtype == "float32"
+    cdef Status status
+    if single:
+        x32, y32 = of[float](X, NULL), of[float](Yt, NULL)
+    else:
+        x64, y64 = of[double](X, NULL), of[double](Yt, NULL)
+    with nogil:
+        if single:
+            status = c_product_sizes(x32, y32, &starts[0], n_threads)
+        else:
+            status = c_product_sizes(x64, y64, &starts[0], n_threads)
+    check(status)
+
+
+def product_entries(
+    Rows X,
+    Rows Yt,
+    const int64_t[::1] starts,  # IN
+    int32_t[::1] indices,       # OUT, as many as starts says
+    floating[::1] data,         # OUT
+    int n_threads,
+):
+    """The entries of the sparse product of X and Yt."""
+    cdef CRows[floating] x = of[floating](X, NULL)
+    cdef CRows[floating] y = of[floating](Yt, NULL)
+    cdef Status status
+    with nogil:
+        status = c_product_entries(x, y, &starts[0], &indices[0], &data[0], n_threads)
     check(status)
 
 

@@ -48,21 +48,28 @@ template <class C, class Exact> void to_sqdist(const Block<C>& block, const Exac
     using Vec = typename Simd<C>::Vec;
     for (std::ptrdiff_t i = 0; i < block.rows; ++i) {
         C* row = block.at + i * block.ld;
+        const C norm = block.norms_a[i];
+        unsigned lost = 0;
         for (std::ptrdiff_t j = 0; j < block.cols; j += Simd<C>::lanes) {
-            const Vec norms = load<Vec>(block.norms_b + j) + block.norms_a[i];
+            const Vec norms = load<Vec>(block.norms_b + j) + norm;
             const Vec entry = norms - load<Vec>(row + j) * C(2);
             store(row + j, entry);
-            unsigned lost = below<C>(entry, norms * too_close<C>);
-            for (; lost; lost &= lost - 1) {
-                const std::ptrdiff_t k = j + lowest_bit(lost);
-                if (k < block.cols) row[k] = exact(block.i0 + i, block.j0 + k);
-            }
+            lost |= below<C>(entry, norms * too_close<C>);
         }
+        if (!lost) continue;
+        for (std::ptrdiff_t j = 0; j < block.cols; ++j)
+            if (row[j] < (block.norms_b[j] + norm) * too_close<C>)
+                row[j] = exact(block.i0 + i, block.j0 + j);
     }
 }
 
 // -- functions
 
+struct Itself {
+    template <class V> FML_INLINE V operator()(const V& s, std::ptrdiff_t, std::ptrdiff_t) const {
+        return s;
+    }
+};
 template <class C> struct Times {
     C factor;
     template <class V> FML_INLINE V operator()(const V& s, std::ptrdiff_t, std::ptrdiff_t) const {

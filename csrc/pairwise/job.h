@@ -24,8 +24,8 @@ enum class Gather : int {
     shared        // sparse rows: of the lesser magnitude where signs agree
 };
 
-// Of a row: nothing, Σ x², 1 / |x|, Σ |x|, 1 / (Σ x)^(1/2). 1 / 0 counts as 0.
-enum class Norm : int { none, squared, inverse, absolute, inverse_root };
+// Of a row: nothing, Σ x², 1 / |x|, Σ |x|, 1 / (Σ x)^(1/2), Σ x. 1 / 0 counts as 0.
+enum class Norm : int { none, squared, inverse, absolute, inverse_root, sum };
 
 // s with the rows' norms a and b: as it is; a + b - 2s, by differences where that cancels; the same
 // without another look; s (a b); first sum over second; first sum times d over second.
@@ -65,6 +65,7 @@ template <class C> struct Chunk {
     std::ptrdiff_t first, n;
     const C* values;  // dense: panels. Sparse: columns (d, stride), or the values by column
     const C* norms;
+    const C* sizes;  // Norm::sum: the largest Σ |x| of each panel
     std::ptrdiff_t stride;
     const std::int32_t* rows;  // sparse, by column: whose values they are, from rows[start[p]] on
     const std::ptrdiff_t* start;
@@ -79,6 +80,6 @@ template <class C> struct Block {
 };
 
 // Rows of X that a thread takes at a time.
-constexpr std::ptrdiff_t dense_rows = 96, sparse_rows = 8;
+constexpr std::ptrdiff_t dense_rows = 48, sparse_rows = 8;
 
 }  // namespace fastml

@@ -25,7 +25,8 @@ constexpr ptrdiff_t few_columns = 16;
 // With so few rows of X, those of Y are not worth packing.
 constexpr ptrdiff_t few_rows = 3;
 
-Plan plan_for(const Measure& measure, ptrdiff_t n, ptrdiff_t d, bool sparse) {
+// Of n rows of X, of d numbers of so many bytes.
+Plan plan_for(const Measure& measure, ptrdiff_t n, ptrdiff_t d, std::size_t size, bool sparse) {
     using G = Gather;
     using N = Norm;
     using C = Combine;
@@ -37,6 +38,8 @@ Plan plan_for(const Measure& measure, ptrdiff_t n, ptrdiff_t d, bool sparse) {
     };
     const auto taxi = [&](Map map, double diagonal) -> Plan {
         if (sparse) return {G::shared, N::absolute, C::unshared, map, false, true, diagonal};
+        if (map == Map::exp && size == sizeof(double) && n > few_rows)
+            return {G::minimum, N::sum, C::unshared, map, false, true, diagonal};
         return {G::abs_diff, N::none, C::none, map, false, true, diagonal};
     };
     const auto direct = [](Gather gather, Map map) -> Plan {
@@ -126,9 +129,10 @@ template <class T> Status run_dense(Job<T>& job, int n_threads) noexcept {
     const ptrdiff_t row_blocks = ceil_div(n, rows);
     const ptrdiff_t per_thread =
         aligned(rows * (d + 1 + 2 * s.cols) + s.cols + spill_size(s, d, rows / s.rows));
-    Scratch<T> shift(job.plan.invariant ? d : 0), panels(width * d), norms(width);
+    Scratch<T> shift(job.plan.invariant ? d : 0), panels(width * d), norms(width),
+        sizes(width / s.cols);
     Scratch<T> scratch(n_threads * per_thread);
-    if (!shift || !panels || !norms || !scratch) return Status::no_memory;
+    if (!shift || !panels || !norms || !sizes || !scratch) return Status::no_memory;
     if (job.plan.invariant) {
         find_shift(job.Y, shift.get());
         job.X.shift = job.Y.shift = shift.get();
@@ -140,7 +144,8 @@ template <class T> Status run_dense(Job<T>& job, int n_threads) noexcept {
     const auto run = thin ? FML_PICK(thin_block<T>) : FML_PICK(dense_block<T>);
     for (ptrdiff_t first = 0; first < m; first += width) {
         const Chunk<T> chunk{
-            first, std::min(width, m - first), panels.get(), norms.get(), 0, nullptr, nullptr};
+            first,  std::min(width, m - first), panels.get(), norms.get(), sizes.get(), 0, nullptr,
+            nullptr};
         const ptrdiff_t count = ceil_div(chunk.n, s.cols);
         // Only storing can be cut by columns; tasks are enough to share out and short.
         const bool stores = job.sink == Sink::store || job.sink == Sink::transpose;
@@ -152,7 +157,7 @@ template <class T> Status run_dense(Job<T>& job, int n_threads) noexcept {
         const ptrdiff_t blocks =
             job.symmetric ? std::min(row_blocks, ceil_div(first + chunk.n, rows)) : row_blocks;
         auto pack_one = [&](ptrdiff_t j, int) {
-            pack(job, first, chunk.n, j, panels.get(), norms.get());
+            pack(job, first, chunk.n, j, panels.get(), norms.get(), sizes.get());
         };
         // A panel that meets one block of rows only is packed when it does, and still in cache.
         const bool at_once = row_blocks == 1 && stores && !thin;
@@ -213,7 +218,7 @@ template <class T> Status run_sparse(Job<T>& job, int n_threads) noexcept {
     const auto run = FML_PICK(sparse_block<T>);
     for (ptrdiff_t first = 0; first < m; first += width) {
         const Chunk<double> chunk{
-            first,       std::min(width, m - first),   values.get(), norms.get(), width,
+            first,       std::min(width, m - first),   values.get(), norms.get(), nullptr, width,
             whose.get(), lists ? start.get() : nullptr};
         Status status = parallel(ceil_div(width, 64), n_threads, [&](ptrdiff_t b, int) {
             const ptrdiff_t r0 = b * 64, r1 = std::min(r0 + 64, chunk.n);
@@ -240,7 +245,7 @@ Job<T> job_for(const Rows<T>& X, const Rows<T>& Y, const Measure& measure, Sink 
     Job<T> job{};
     job.X = X;
     job.Y = Y;
-    job.plan = plan_for(measure, X.n, X.d, X.indptr);
+    job.plan = plan_for(measure, X.n, X.d, sizeof(T), X.indptr);
     job.gamma = measure.metric == Metric::additive_chi2 ? -1
                 : measure.metric == Metric::hamming     ? 1.0 / X.d
                                                         : measure.gamma;
@@ -257,7 +262,7 @@ template <class T> Status run(Job<T>& job, int n_threads) noexcept {
 }  // namespace
 
 bool takes_sparse(Metric metric) noexcept {
-    switch (plan_for({metric, 0, 0, 0}, 1, 1, true).gather) {
+    switch (plan_for({metric, 0, 0, 0}, 1, 1, 8, true).gather) {
         case Gather::product:
         case Gather::shared:
             return true;

@@ -2,6 +2,8 @@
 // are few, the driver hands over several rows as one (see `Tile`), so that the inner loops are
 // long: then value j belongs to column j % d.
 
+#include "common/simd.inl.h"
+
 // Chan, Golub, LeVeque (1983), eq. 2.1: `into` becomes the moments of both.
 inline void merge_moments(const Moments& into, const Moments& from, std::ptrdiff_t d) {
     for (std::ptrdiff_t j = 0; j < d; ++j) {
@@ -35,14 +37,19 @@ template <class T>
 void deviations_block(const T* X, std::ptrdiff_t rows, std::ptrdiff_t width, std::ptrdiff_t stride,
                       const double* mean, double* first, double* second) {
     std::ptrdiff_t i = 0;
-    for (; i + 4 <= rows; i += 4, X += 4 * stride) {
-        const T *a = X, *b = X + stride, *c = b + stride, *e = c + stride;
+    constexpr int at_once = 8;  // rows: so often are first and second read and written
+    for (; i + at_once <= rows; i += at_once, X += at_once * stride) {
 #pragma omp simd
         for (std::ptrdiff_t j = 0; j < width; ++j) {
-            const double p = a[j] - mean[j], q = b[j] - mean[j];
-            const double r = c[j] - mean[j], s = e[j] - mean[j];
-            first[j] += (p + q) + (r + s);
-            second[j] += (p * p + q * q) + (r * r + s * s);
+            double sum = 0, squares = 0;
+            FML_UNROLL
+            for (int r = 0; r < at_once; ++r) {
+                const double p = X[r * stride + j] - mean[j];
+                sum += p;
+                squares += p * p;
+            }
+            first[j] += sum;
+            second[j] += squares;
         }
     }
     for (; i < rows; ++i, X += stride) {

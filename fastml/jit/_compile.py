@@ -1,4 +1,4 @@
-"""The only module that imports Numba: from a function of two vectors to addresses of C functions.
+"""Where Numba is at work: from a function of two vectors to addresses of C functions.
 
 Both kinds are a few lines of generated Python around the user's function, which is compiled first
 and inlined into them. They have C's calling convention, hold no lock and start no thread.
@@ -20,13 +20,15 @@ from numba.core.errors import NumbaWarning
 from numba.extending import intrinsic
 
 from fastml.jit._function import Function, NotCompilable, Slot, global_names
+from fastml.jit._masked import MaskingCompiler
 
 # Division by zero as NumPy's numbers do it, which is what the elements of x and y are in Python.
 _OPTIONS: dict[str, Any] = {"boundscheck": True, "error_model": "numpy", "forceinline": True}
 # Not "fast": NaN and infinity stay what they are. Not "nsz": LLVM would make of a sum of terms that
-# may be zero one with additions under a condition, which it does not vectorise. Not "contract": one
-# product of a difference would be rounded and the other not, and f(x, x) not be zero.
-_REASSOCIATE: dict[str, Any] = {"fastmath": {"reassoc"}}
+# may be zero one with additions under a condition, which it does not vectorise; _masked.py does the
+# reverse. Not "contract": one product of a difference would be rounded and the other not, and
+# f(x, x) not be zero.
+_REASSOCIATE: dict[str, Any] = {"fastmath": {"reassoc"}, "pipeline_class": MaskingCompiler}
 
 _ROW = """
 def row(x_, Y_, count, d, out_, slots_):

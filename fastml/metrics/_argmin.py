@@ -30,6 +30,7 @@ ONE_PASS = {
     "haversine": False,
     "canberra": False,
     "braycurtis": False,
+    "hamming": False,
 }
 NAMES = {
     "l2": "euclidean",

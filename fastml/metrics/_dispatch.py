@@ -1,10 +1,12 @@
 """Pairwise distances and kernels by name, by function and by kernel object."""
 
+import warnings
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
 from scipy.sparse import issparse
+from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import pairwise as stock
 from sklearn.metrics.pairwise import check_pairwise_arrays
 from sklearn.utils import gen_batches
@@ -90,6 +92,15 @@ def pairwise_distances(
             return _as_jobs_do(DISTANCES[metric](X, Y, **kwds), X, Y, n_jobs)
         if issparse(X) or issparse(Y):
             raise TypeError("scipy distance metrics do not support sparse matrices.")
+        if metric in _metrics.BOOLEAN:
+            if X.dtype != bool or (Y is not None and Y.dtype != bool):
+                message = f"Data was converted to boolean for metric {metric}"
+                warnings.warn(message, DataConversionWarning, stacklevel=2)
+            X, Y = checked(X, Y, dtype=bool, ensure_all_finite=ensure_all_finite)
+            D = _metrics.of_truth_values(metric, X, Y)
+            if X is Y and effective_n_jobs(n_jobs) == 1:  # else SciPy is given two matrices
+                np.fill_diagonal(D, 0)
+            return D
         X, Y = checked(X, Y, ensure_all_finite=ensure_all_finite)
         return _as_jobs_do(_by_name(metric, X, Y, kwds), X, Y, n_jobs)
 

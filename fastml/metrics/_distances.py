@@ -10,34 +10,16 @@ from sklearn.utils._mask import _get_mask
 from sklearn.utils._missing import is_scalar_nan
 from sklearn.utils.extmath import row_norms
 
-from fastml._runtime.dispatch import Unsupported
 from fastml.metrics._rows import checked, pairs, replaces
 
 
-def _norms_are_others(
-    X: Any,
-    Y: Any = None,
-    *,
-    Y_norm_squared: Any = None,
-    squared: Any = False,
-    X_norm_squared: Any = None,
-) -> Unsupported | None:
-    for name, Z, norms in (("X", X, X_norm_squared), ("Y", Y, Y_norm_squared)):
-        if getattr(norms, "dtype", None) != np.float64 or Z is None:
-            continue  # scikit-learn leaves others unused
-        actual = row_norms(Z if issparse(Z) else np.asarray(Z, dtype=np.float64), squared=True)
-        if norms.size == actual.size and not np.allclose(norms.ravel(), actual):
-            instead = "leave them out: there is no gain in passing them"
-            return Unsupported(f"{name}_norm_squared", "they are not the rows' norms", instead)
-    return None
-
-
-@replaces(stock.euclidean_distances, unless=_norms_are_others)
+@replaces(stock.euclidean_distances)
 def euclidean_distances(X, Y=None, *, Y_norm_squared=None, squared=False, X_norm_squared=None):
     """Euclidean distances of all pairs of rows.
 
     Distances that are small beside the rows' norms are taken from differences of coordinates. The
-    result of one matrix is exactly symmetric, with zeros on its diagonal. The norms are not needed.
+    result of one matrix is exactly symmetric, with zeros on its diagonal. The norms are not needed;
+    others than those of the rows are taken at their word.
 
     Examples
     --------
@@ -47,20 +29,43 @@ def euclidean_distances(X, Y=None, *, Y_norm_squared=None, squared=False, X_norm
            [1.41421356, 5.        ]])
     """
     X, Y = checked(X, Y)
-    _check_norms("X", X, X_norm_squared)
-    _check_norms("Y", Y, Y_norm_squared)
+    of_X, of_Y = _others("X", X, X_norm_squared), _others("Y", Y, Y_norm_squared)
+    if of_X is not None or (of_Y is not None and Y is not X):
+        return _from_norms(X, Y, of_X, of_Y, squared)
     return pairs("sqeuclidean" if squared else "euclidean", X, Y)
 
 
-def _check_norms(name: str, X: Any, norms: Any) -> None:
+def _others(name: str, X: Any, norms: Any) -> np.ndarray | None:
+    """Norms as they were given, if they are not those of the rows; scikit-learn uses no float32."""
     if norms is None:
-        return
-    shape = check_array(norms, ensure_2d=False).shape
-    if shape not in ((X.shape[0],), (1, X.shape[0]), (X.shape[0], 1)):
+        return None
+    norms = check_array(norms, ensure_2d=False)
+    if norms.shape not in ((X.shape[0],), (1, X.shape[0]), (X.shape[0], 1)):
         raise ValueError(
             f"Incompatible dimensions for {name} of shape {X.shape} and "
-            f"{name}_norm_squared of shape {shape}."
+            f"{name}_norm_squared of shape {norms.shape}."
         )
+    if norms.dtype == np.float32 or np.allclose(norms.ravel(), _squared_norms(X)):
+        return None
+    return norms
+
+
+def _squared_norms(X: Any) -> np.ndarray:
+    return row_norms(X.astype(np.float64, copy=False), squared=True)
+
+
+def _from_norms(X: Any, Y: Any, of_X: Any, of_Y: Any, squared: bool) -> np.ndarray:
+    """|x|² + |y|² - 2 x·y with the norms that are given, in double."""
+    a = _squared_norms(X) if of_X is None else of_X
+    b = _squared_norms(Y) if of_Y is None else of_Y
+    D = pairs("linear", X, Y, double=True)
+    D *= -2
+    D += a.reshape(-1, 1)
+    D += (a if Y is X else b).reshape(1, -1)
+    np.maximum(D, 0, out=D)
+    if Y is X:
+        np.fill_diagonal(D, 0)
+    return (D if squared else np.sqrt(D, out=D)).astype(X.dtype, copy=False)
 
 
 @replaces(stock.nan_euclidean_distances)

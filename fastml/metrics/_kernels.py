@@ -7,28 +7,11 @@ from scipy.sparse import issparse
 from sklearn.metrics import pairwise as stock
 from sklearn.utils._param_validation import validate_params
 
-from fastml._runtime.dispatch import Unsupported, accelerated
-from fastml.metrics._rows import checked, pairs, replaces
+from fastml._runtime.dispatch import accelerated
+from fastml.metrics._rows import checked, pairs, replaces, sparse_product
+from fastml.preprocessing._normalizer import normalized
 
-
-def _gamma_is_array(X: Any, Y: Any = None, gamma: Any = None, **_: Any) -> Unsupported | None:
-    if isinstance(gamma, np.ndarray) and gamma.size != 1:
-        return Unsupported("gamma", "one gamma a pair is not compiled", "pass a number")
-    return None
-
-
-def _polynomial(
-    X: Any, Y: Any = None, degree: Any = 3, gamma: Any = None, coef0: Any = 1
-) -> Unsupported | None:
-    return _gamma_is_array(X, Y, gamma)
-
-
-def _sparse_result(X: Any, Y: Any = None, dense_output: Any = True) -> Unsupported | None:
-    if not dense_output and issparse(X) and (Y is None or issparse(Y)):
-        return Unsupported(
-            "dense_output", "the sparse result is a product of SciPy's", "pass dense_output=True"
-        )
-    return None
+stock_linear_kernel, stock_cosine_similarity = stock.linear_kernel, stock.cosine_similarity
 
 
 def scale_of(gamma: Any, X: Any) -> float:
@@ -36,7 +19,25 @@ def scale_of(gamma: Any, X: Any) -> float:
     return 1.0 / X.shape[1] if gamma is None else float(np.asarray(gamma).item())
 
 
-@replaces(stock.linear_kernel, unless=_sparse_result)
+def _is_array(gamma: Any) -> bool:
+    return isinstance(gamma, np.ndarray) and gamma.size != 1
+
+
+def _exponentials(D: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+    """exp(-gamma D) with a gamma for each pair, each row or each column."""
+    D *= -gamma
+    return np.exp(D, out=D)
+
+
+def _affine(X: Any, Y: Any, gamma: np.ndarray, coef0: float) -> np.ndarray:
+    """gamma x·y + coef0 with a gamma for each pair, each row or each column."""
+    K = pairs("linear", X, Y)
+    K *= gamma
+    K += coef0
+    return K
+
+
+@replaces(stock.linear_kernel)
 def linear_kernel(X, Y=None, dense_output=True):
     """Inner products of all pairs of rows.
 
@@ -47,10 +48,13 @@ def linear_kernel(X, Y=None, dense_output=True):
     array([[0., 0.],
            [1., 3.]])
     """
-    return pairs("linear", *checked(X, Y))
+    X, Y = checked(X, Y)
+    if not dense_output and issparse(X) and issparse(Y):
+        return sparse_product(X, Y, like=stock_linear_kernel)
+    return pairs("linear", X, Y)
 
 
-@replaces(stock.polynomial_kernel, unless=_polynomial)
+@replaces(stock.polynomial_kernel)
 def polynomial_kernel(X, Y=None, degree=3, gamma=None, coef0=1):
     """Powers of inner products; whole ones by multiplication.
 
@@ -62,10 +66,13 @@ def polynomial_kernel(X, Y=None, degree=3, gamma=None, coef0=1):
            [2.25, 4.  ]])
     """
     X, Y = checked(X, Y)
+    if _is_array(gamma):
+        K = _affine(X, Y, gamma, coef0)
+        return np.power(K, degree, out=K)
     return pairs("polynomial", X, Y, gamma=scale_of(gamma, X), coef0=coef0, degree=degree)
 
 
-@replaces(stock.sigmoid_kernel, unless=_gamma_is_array)
+@replaces(stock.sigmoid_kernel)
 def sigmoid_kernel(X, Y=None, gamma=None, coef0=1):
     """Hyperbolic tangents of inner products.
 
@@ -77,10 +84,13 @@ def sigmoid_kernel(X, Y=None, gamma=None, coef0=1):
            [0.91, 0.96]])
     """
     X, Y = checked(X, Y)
+    if _is_array(gamma):
+        K = _affine(X, Y, gamma, coef0)
+        return np.tanh(K, out=K)
     return pairs("sigmoid", X, Y, gamma=scale_of(gamma, X), coef0=coef0)
 
 
-@replaces(stock.rbf_kernel, unless=_gamma_is_array)
+@replaces(stock.rbf_kernel)
 def rbf_kernel(X, Y=None, gamma=None):
     """Gaussians of the distances of all pairs of rows, in one pass.
 
@@ -95,10 +105,12 @@ def rbf_kernel(X, Y=None, gamma=None):
            [0.61, 1.  ]])
     """
     X, Y = checked(X, Y)
+    if _is_array(gamma):
+        return _exponentials(pairs("sqeuclidean", X, Y), gamma)
     return pairs("rbf", X, Y, gamma=scale_of(gamma, X))
 
 
-@replaces(stock.laplacian_kernel, unless=_gamma_is_array)
+@replaces(stock.laplacian_kernel)
 def laplacian_kernel(X, Y=None, gamma=None):
     """Exponentials of the L1 distances of all pairs of rows, in one pass and in float64.
 
@@ -110,10 +122,16 @@ def laplacian_kernel(X, Y=None, gamma=None):
            [0.61, 1.  ]])
     """
     X, Y = checked(X, Y)
+    if _is_array(gamma):
+        return _exponentials(pairs("manhattan", X, Y, double=True), gamma)
     return pairs("laplacian", X, Y, double=True, gamma=scale_of(gamma, X))
 
 
-@replaces(stock.cosine_similarity, unless=_sparse_result)
+def _unit(X: Any) -> Any:
+    return normalized(X, "l2", in_place=False, name="X", estimator=None)[0]
+
+
+@replaces(stock.cosine_similarity)
 def cosine_similarity(X, Y=None, dense_output=True):
     """Cosines of the angles between all pairs of rows; a row of zeros has none with any.
 
@@ -124,7 +142,11 @@ def cosine_similarity(X, Y=None, dense_output=True):
     array([[0.   , 0.   ],
            [0.707, 1.   ]])
     """
-    return pairs("cosine", *checked(X, Y))
+    X, Y = checked(X, Y)
+    if not dense_output and issparse(X) and issparse(Y):
+        unit = _unit(X)
+        return sparse_product(unit, unit if X is Y else _unit(Y), like=stock_cosine_similarity)
+    return pairs("cosine", X, Y)
 
 
 def check_histograms(X: Any, Y: Any, accept_sparse: Any = False) -> tuple[Any, Any]:
@@ -150,7 +172,7 @@ def additive_chi2_kernel(X, Y=None):
     return pairs("additive_chi2", *check_histograms(X, Y))
 
 
-@replaces(stock.chi2_kernel, unless=_gamma_is_array)
+@replaces(stock.chi2_kernel)
 def chi2_kernel(X, Y=None, gamma=1.0):
     """Exponentials of the chi-squared distances of all pairs of histograms, in one pass.
 
@@ -162,6 +184,8 @@ def chi2_kernel(X, Y=None, gamma=1.0):
            [0.368, 1.   ]])
     """
     X, Y = check_histograms(X, Y)
+    if _is_array(gamma):
+        return _exponentials(-pairs("additive_chi2", X, Y), gamma)
     return pairs("chi2", X, Y, gamma=scale_of(gamma, X))
 
 

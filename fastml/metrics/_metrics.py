@@ -1,25 +1,40 @@
 """Metrics by name, beyond those that are functions of scikit-learn's: which are compiled, and how.
 
-Some are the Euclidean distance of other rows: scaled, whitened or normalised ones.
+Some are the Euclidean distance of other rows: scaled, whitened or normalised ones. Those of truth
+values count bits.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from fastml._native import pairwise as native
 from fastml._runtime.dispatch import Unsupported
+from fastml.metrics._rows import threads
 
 # Their parameters; those beside `p`, `w`, `V` and `VI` have none that is compiled.
 COMPILED = {
-    "braycurtis": (),
+    "braycurtis": ("w",),
     "canberra": (),
     "chebyshev": ("w",),
-    "correlation": (),
+    "correlation": ("w",),
+    "dice": (),
     "hamming": (),
+    "jaccard": (),
     "mahalanobis": ("VI",),
+    "matching": (),
     "minkowski": ("p", "w"),
+    "rogerstanimoto": (),
+    "russellrao": (),
     "seuclidean": ("V",),
-    "sqeuclidean": (),
+    "sokalmichener": (),
+    "sokalsneath": (),
+    "sqeuclidean": ("w",),
+    "yule": (),
+}
+# Of truth values, and what they are called where they are compiled.
+BOOLEAN = {name: name for name in native.Agreement.__members__} | {
+    "sokalmichener": "rogerstanimoto"
 }
 
 
@@ -36,7 +51,7 @@ def refusal(metric: str, X: Any, Y: Any, ensure_all_finite: Any, kwds: dict) -> 
     """Why SciPy has to compute one of its metrics, or to say what is wrong with its parameters."""
     if metric not in COMPILED:
         return Unsupported("metric", f"{metric} is not compiled", "use a metric that is")
-    if ensure_all_finite is not True and not _is_finite(X, Y):
+    if ensure_all_finite is not True and _treats_nan(metric, kwds) and not _is_finite(X, Y):
         instead = "impute, or use nan_euclidean"
         return Unsupported("X", f"what {metric} makes of NaN and infinity is SciPy's", instead)
     unknown = sorted(set(kwds) - set(COMPILED[metric]))
@@ -45,6 +60,13 @@ def refusal(metric: str, X: Any, Y: Any, ensure_all_finite: Any, kwds: dict) -> 
     if not _parameters_are_plain(kwds):
         return Unsupported(next(iter(kwds)), "its values are not of the usual kind", "see SciPy's")
     return None
+
+
+def _treats_nan(metric: str, kwds: dict) -> bool:
+    """Whether a row with NaN or infinity needs more than what the formula makes of it."""
+    if metric == "minkowski":
+        return kwds.get("p", 2) in (2, np.inf)  # by dot products, or a maximum
+    return metric not in ("braycurtis", "canberra", *BOOLEAN)
 
 
 def _is_finite(*matrices: Any) -> bool:
@@ -90,6 +112,11 @@ def resolve(metric: str, X: np.ndarray, Y: np.ndarray, kwds: dict) -> Resolved |
             rows = [Z * np.asarray(kwds["w"], float) ** (1 / p) for Z in rows]
     if metric == "chebyshev" and kwds.get("w") is not None:
         rows = [Z[:, np.asarray(kwds["w"], float) > 0] for Z in rows]
+    elif metric == "matching":
+        metric = "hamming"
+    elif metric in ("braycurtis", "sqeuclidean") and kwds.get("w") is not None:
+        w = np.asarray(kwds["w"], float)
+        rows = [Z * (w if metric == "braycurtis" else np.sqrt(w)) for Z in rows]
     elif metric == "seuclidean":
         metric, rows = "euclidean", [Z / np.sqrt(np.asarray(kwds["V"], float)) for Z in rows]
     elif metric == "mahalanobis":
@@ -99,5 +126,23 @@ def resolve(metric: str, X: np.ndarray, Y: np.ndarray, kwds: dict) -> Resolved |
         rows = [(Z - middle) @ W for Z in rows]
     elif metric == "correlation":
         metric = "cosine_distance"
-        rows = [Z - Z.mean(axis=1, keepdims=True) for Z in rows]
+        w = np.ones(X.shape[1]) if kwds.get("w") is None else np.asarray(kwds["w"], float)
+        rows = [(Z - np.average(Z, axis=1, weights=w)[:, None]) * np.sqrt(w) for Z in rows]
     return Resolved(metric, rows[0], rows[-1], params)
+
+
+def of_truth_values(metric: str, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """Distances of all pairs of rows of bools."""
+    x = _packed(X)
+    y = x if X is Y else _packed(Y)
+    D = np.empty((len(X), len(Y)))
+    native.boolean_distances(x, y, X.shape[1], BOOLEAN[metric], D, threads())
+    return D
+
+
+def _packed(X: np.ndarray) -> np.ndarray:
+    """Rows of bits, in whole words."""
+    words = np.zeros((len(X), -(-X.shape[1] // 64)), np.uint64)
+    packed = np.packbits(X, axis=1)
+    words.view(np.uint8)[:, : packed.shape[1]] = packed
+    return words

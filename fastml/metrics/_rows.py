@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,26 @@ def pairs(metric: str, X: Any, Y: Any, *, double: bool = False, **params: Any) -
     left, right = (y, x) if transposed else (x, y)
     native.gram(left, right, measure_of(metric, **params), symmetric, transposed, out, threads())
     return out
+
+
+@cache
+def _kind(like: Callable[..., Any], of_X: Any, of_Y: Any, interface: str | None) -> Any:
+    """What scikit-learn's function makes of such matrices: it depends on its version as well."""
+    return type(like(of_X((1, 1)), of_Y((1, 1)), dense_output=False))
+
+
+def sparse_product(X: Any, Y: Any, like: Callable[..., Any]) -> Any:
+    """X Yᵀ of sparse matrices as a sparse one, of the kind that `like` makes of such."""
+    kind = _kind(like, type(X), type(Y), get_config().get("sparse_interface"))
+    x, yt = rows_of(X), Rows(with_short_indices(Y.T.tocsr()))
+    starts = np.empty(x.n + 1, np.int64)
+    native.product_sizes(x, yt, starts, threads())
+    indices, data = np.empty(starts[-1], np.int32), np.empty(starts[-1], X.dtype)
+    if len(data):
+        native.product_entries(x, yt, starts, indices, data, threads())
+    if starts[-1] <= np.iinfo(np.int32).max:
+        starts = starts.astype(np.int32)
+    return kind((data, indices, starts), shape=(x.n, yt.d))
 
 
 def left_sparse(X: Any, Y: Any) -> tuple[Any, Any]:
