@@ -12,7 +12,8 @@ namespace {
 class BestSplitter final : public Sequential {
   public:
     explicit BestSplitter(const Growth& growth)
-        : Sequential(growth), left_(columns_.n), codes_(columns_.n), scratch_(columns_.n), kernels_(search_kernels()),
+        : Sequential(growth), left_(columns_.n), codes_(columns_.n), scratch_(columns_.n),
+          kernels_(search_kernels()),
           score_(growth.n_outputs > 1 || growth.monotonic           ? nullptr
                  : growth.criterion == CriterionName::gini          ? kernels_.gini
                  : growth.criterion == CriterionName::squared_error ? kernels_.squares
@@ -39,9 +40,12 @@ class BestSplitter final : public Sequential {
     std::uint32_t code(const Column& column, ptrdiff_t p) const {
         const std::int32_t row = rows_[p];
         switch (column.width) {
-            case 1: return static_cast<const std::uint8_t*>(column.codes)[row];
-            case 2: return static_cast<const std::uint16_t*>(column.codes)[row];
-            default: return static_cast<const std::uint32_t*>(column.codes)[row];
+            case 1:
+                return static_cast<const std::uint8_t*>(column.codes)[row];
+            case 2:
+                return static_cast<const std::uint16_t*>(column.codes)[row];
+            default:
+                return static_cast<const std::uint32_t*>(column.codes)[row];
         }
     }
 
@@ -56,9 +60,14 @@ class BestSplitter final : public Sequential {
                     std::swap(rows_[p], rows_[--end]);
             }
         switch (column.width) {
-            case 1: gather(static_cast<const std::uint8_t*>(column.codes), end); break;
-            case 2: gather(static_cast<const std::uint16_t*>(column.codes), end); break;
-            default: gather(static_cast<const std::uint32_t*>(column.codes), end);
+            case 1:
+                gather(static_cast<const std::uint8_t*>(column.codes), end);
+                break;
+            case 2:
+                gather(static_cast<const std::uint16_t*>(column.codes), end);
+                break;
+            default:
+                gather(static_cast<const std::uint32_t*>(column.codes), end);
         }
         return end;
     }
@@ -213,8 +222,8 @@ class BestSplitter final : public Sequential {
             if (leaves_too_few(p)) continue;
             criterion_->update(p);
             if (!improves(feature, inherited)) continue;
-            best.threshold = p == known ? std::numeric_limits<double>::infinity()
-                                        : threshold(column, p);
+            best.threshold =
+                p == known ? std::numeric_limits<double>::infinity() : threshold(column, p);
             best.missing_go_left = known == end_ && p - start_ > end_ - p;
             best.position = p;
             best.feature = feature;

@@ -153,8 +153,8 @@ Status ColumnStore::copy(const float* X, std::ptrdiff_t row_stride, std::ptrdiff
     missing_.reset(new bool[d]);
     // A few features at a time: rows in C order are read a cache line at a time.
     constexpr std::ptrdiff_t group = 16;
-    const Status status = for_features(
-        (d + group - 1) / group, n_threads, [&](std::ptrdiff_t g, int) {
+    const Status status =
+        for_features((d + group - 1) / group, n_threads, [&](std::ptrdiff_t g, int) {
             const std::ptrdiff_t begin = g * group, end = std::min(d, begin + group);
             for (std::ptrdiff_t f = begin; f < end; ++f) missing_[f] = false;
             for (std::ptrdiff_t i = 0; i < n; ++i)

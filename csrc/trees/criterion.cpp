@@ -33,8 +33,8 @@ namespace {
 template <class Derived> class Additive : public Criterion {
   public:
     Additive(const Growth& growth, const std::int32_t* rows)
-        : Criterion(growth, rows), size_(growth.n_outputs * growth.max_n_classes),
-          total_(size_), left_(size_), right_(size_) {}
+        : Criterion(growth, rows), size_(growth.n_outputs * growth.max_n_classes), total_(size_),
+          left_(size_), right_(size_) {}
 
     const double* node_sums() const override { return total_.data(); }
     void reset() override { go(start_, 0.0, node_weight_, left_, right_); }
@@ -242,9 +242,7 @@ class Poisson final : public Targets {
   public:
     using Targets::Targets;
 
-    double impurity() const override {
-        return deviance(start_, end_, total_.data(), node_weight_);
-    }
+    double impurity() const override { return deviance(start_, end_, total_.data(), node_weight_); }
     double proxy() const override {
         double left = 0, right = 0;
         for (ptrdiff_t k = 0; k < size_; ++k) {
@@ -279,13 +277,18 @@ class Poisson final : public Targets {
 
 std::unique_ptr<Criterion> make_criterion(const Growth& growth, const std::int32_t* rows) {
     switch (growth.criterion) {
-        case CriterionName::gini: return std::make_unique<Gini>(growth, rows);
-        case CriterionName::entropy: return std::make_unique<Entropy>(growth, rows);
+        case CriterionName::gini:
+            return std::make_unique<Gini>(growth, rows);
+        case CriterionName::entropy:
+            return std::make_unique<Entropy>(growth, rows);
         case CriterionName::misclassification:
             return std::make_unique<Misclassification>(growth, rows);
-        case CriterionName::absolute_error: return absolute_error(growth, rows);
-        case CriterionName::poisson: return std::make_unique<Poisson>(growth, rows);
-        default: return std::make_unique<SquaredError>(growth, rows);
+        case CriterionName::absolute_error:
+            return absolute_error(growth, rows);
+        case CriterionName::poisson:
+            return std::make_unique<Poisson>(growth, rows);
+        default:
+            return std::make_unique<SquaredError>(growth, rows);
     }
 }
 

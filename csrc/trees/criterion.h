@@ -16,7 +16,7 @@ class Criterion {
     virtual void weigh(const Weights& weights);  // starts a tree
     // Starts a node: adds up rows [start, end) and takes the position to start.
     virtual void init(std::ptrdiff_t start, std::ptrdiff_t end) = 0;
-    virtual void reset() = 0;                         // position to start, after rows were moved
+    virtual void reset() = 0;                          // position to start, after rows were moved
     virtual void update(std::ptrdiff_t position) = 0;  // forward only
     // The same for one position alone, after which none but it is asked about.
     virtual void settle(std::ptrdiff_t position) {

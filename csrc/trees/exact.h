@@ -96,7 +96,7 @@ template <class Tally> class Exact : public Splitter {
     std::vector<std::uint32_t> tags_;
     std::vector<std::uint64_t> pairs_;
     std::ptrdiff_t n_rows_ = 0, start_ = 0, end_ = 0;
-    double least_ = 0;  // weight of a child
+    double least_ = 0;   // weight of a child
     bool ones_ = false;  // all weights are
     double tree_weight_ = 0;
 };

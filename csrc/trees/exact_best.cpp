@@ -13,9 +13,8 @@ constexpr std::uint32_t nothing = ~std::uint32_t{0};
 template <class Tally> class BestExact final : public Exact<Tally> {
   public:
     explicit BestExact(const Growth& growth)
-        : Exact<Tally>(growth), missing_sums_(tally_.none()),
-          codes_(columns_.n), known_tags_(any_missing() ? columns_.n : 0),
-          sides_(columns_.n) {}
+        : Exact<Tally>(growth), missing_sums_(tally_.none()), codes_(columns_.n),
+          known_tags_(any_missing() ? columns_.n : 0), sides_(columns_.n) {}
 
     Split split(Inherited& inherited) override {
         best_ = {};
@@ -51,7 +50,8 @@ template <class Tally> class BestExact final : public Exact<Tally> {
         double proxy = -std::numeric_limits<double>::infinity();
         ptrdiff_t feature = 0;
         std::uint32_t lower = nothing;  // the largest code that goes left
-        std::uint32_t upper = nothing;  // the smallest that goes right; nothing: only missing values
+        std::uint32_t upper =
+            nothing;  // the smallest that goes right; nothing: only missing values
         bool missing_left = false, has_missing = false;
     };
     // The rows of the node that have a value of the feature, and how the others are counted.
@@ -73,9 +73,12 @@ template <class Tally> class BestExact final : public Exact<Tally> {
     }
     void gather(const Column& column) {
         switch (column.width) {
-            case 1: return gather(static_cast<const std::uint8_t*>(column.codes));
-            case 2: return gather(static_cast<const std::uint16_t*>(column.codes));
-            default: return gather(static_cast<const std::uint32_t*>(column.codes));
+            case 1:
+                return gather(static_cast<const std::uint8_t*>(column.codes));
+            case 2:
+                return gather(static_cast<const std::uint16_t*>(column.codes));
+            default:
+                return gather(static_cast<const std::uint32_t*>(column.codes));
         }
     }
     // Closes the gaps that missing values leave, and counts them.
@@ -156,7 +159,8 @@ template <class Tally> class BestExact final : public Exact<Tally> {
             tally_.add(counts);
             for (ptrdiff_t r = 1; r < n_codes; ++r) {
                 if (tally_.empty(counts + r * step)) continue;
-                if (values[r] > values[last] + near_value) put(queue, side, first + last, first + r);
+                if (values[r] > values[last] + near_value)
+                    put(queue, side, first + last, first + r);
                 last = r;
                 tally_.add(counts + r * step);
             }
@@ -219,8 +223,8 @@ template <class Tally> class BestExact final : public Exact<Tally> {
         if (side.missing && !side.missing_left && side.rows >= growth_.min_samples_leaf &&
             side.missing >= growth_.min_samples_leaf) {
             tally_.put(queue);
-            queue.place[queue.count++] = static_cast<std::int64_t>(
-                static_cast<std::uint64_t>(last) << 32 | nothing);
+            queue.place[queue.count++] =
+                static_cast<std::int64_t>(static_cast<std::uint64_t>(last) << 32 | nothing);
         }
         if (queue.count) score(queue, side);
     }
@@ -229,8 +233,12 @@ template <class Tally> class BestExact final : public Exact<Tally> {
         const double proxy = tally_.score(queue, this->least_);
         if (proxy > best_.proxy) {
             const auto place = static_cast<std::uint64_t>(queue.place_of(proxy));
-            best_ = {proxy, side.feature, static_cast<std::uint32_t>(place >> 32),
-                     static_cast<std::uint32_t>(place), side.missing_left, side.missing > 0};
+            best_ = {proxy,
+                     side.feature,
+                     static_cast<std::uint32_t>(place >> 32),
+                     static_cast<std::uint32_t>(place),
+                     side.missing_left,
+                     side.missing > 0};
         }
         queue.count = 0;
     }
@@ -248,9 +256,8 @@ template <class Tally> class BestExact final : public Exact<Tally> {
         split.threshold = best_.upper == nothing
                               ? std::numeric_limits<double>::infinity()
                               : column.value(best_.lower) / 2.0 + column.value(best_.upper) / 2.0;
-        split.missing_go_left = best_.has_missing
-                                    ? best_.missing_left
-                                    : split.position - start_ > end_ - split.position;
+        split.missing_go_left = best_.has_missing ? best_.missing_left
+                                                  : split.position - start_ > end_ - split.position;
         this->evaluate(impurity, split);
     }
 

@@ -38,9 +38,10 @@ class Plot {
         const Weights weights = forest.weights(tree);
         const bool exact = sums_are_exact(growth, weights);
         if (!splitter_ || exact != is_exact_) {
-            const auto make = exact ? growth.random_splits ? exact_random_splitter : exact_best_splitter
-                              : growth.random_splits ? random_splitter
-                                                     : best_splitter;
+            const auto make =
+                exact ? growth.random_splits ? exact_random_splitter : exact_best_splitter
+                : growth.random_splits ? random_splitter
+                                       : best_splitter;
             splitter_ = make(growth);
             is_exact_ = exact;
         }

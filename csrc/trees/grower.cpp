@@ -66,8 +66,8 @@ Grower::Candidate Grower::look(const Pending& pending) {
     Split split{at.end};
     if (!is_leaf) {
         split = splitter_.split(at.inherited);
-        is_leaf = split.position >= at.end ||
-                  split.improvement + epsilon < growth_.min_impurity_decrease;
+        is_leaf =
+            split.position >= at.end || split.improvement + epsilon < growth_.min_impurity_decrease;
     }
     const ptrdiff_t id = add(at, is_leaf, split);
     const double middle = growth_.monotonic && !is_leaf ? splitter_.middle_value() : 0;

@@ -52,7 +52,8 @@ class RandomSplitter final : public Sequential {
                                                 split.missing_go_left, left_.data());
         replay_partition(&rows_[start_], left_.data(), m, scratch_);
         if (leaves_too_few(split.position)) return true;
-        if (adds_itself_ ? !improves(split.position) : !improves(split.position, feature, inherited))
+        if (adds_itself_ ? !improves(split.position)
+                         : !improves(split.position, feature, inherited))
             return true;
         if (n_missing == 0) split.missing_go_left = split.position - start_ > end_ - split.position;
         best = split;

@@ -15,11 +15,20 @@ using std::ptrdiff_t;
 
 namespace fastml {
 
-#define FML_SEARCH(isa)                                                     \
-    {isa::small_node, isa::rank_sort_block, isa::score_block<isa::Squares>, \
-     isa::score_block<isa::Gini>, isa::score_poisson_block, isa::score_binary_block, isa::bound_binary_block, isa::bound_many_block, isa::range_block, \
-     isa::value_range_block, isa::pair_sums_block, \
-     isa::side_block, isa::pair_sums_left_block}
+#define FML_SEARCH(isa)              \
+    {isa::small_node,                \
+     isa::rank_sort_block,           \
+     isa::score_block<isa::Squares>, \
+     isa::score_block<isa::Gini>,    \
+     isa::score_poisson_block,       \
+     isa::score_binary_block,        \
+     isa::bound_binary_block,        \
+     isa::bound_many_block,          \
+     isa::range_block,               \
+     isa::value_range_block,         \
+     isa::pair_sums_block,           \
+     isa::side_block,                \
+     isa::pair_sums_left_block}
 
 const SearchKernels& search_kernels() {
 #if FML_X86_REGIONS

@@ -24,12 +24,14 @@ inline void rank_sort_block(const std::int32_t* keys, ptrdiff_t m, std::int32_t*
 // Splits as Criterion::proxy() sees them. `left` and `right` of Squares: the sums of targets;
 // of Gini: the sums of the squared class weights.
 struct Squares {
-    template <class V> static FML_INLINE V proxy(const V& w, const V& rest, const V& l, const V& r) {
+    template <class V> static FML_INLINE V proxy(const V& w, const V& rest, const V& l,
+                                                 const V& r) {
         return l * l / w + r * r / rest;
     }
 };
 struct Gini {
-    template <class V> static FML_INLINE V proxy(const V& w, const V& rest, const V& l, const V& r) {
+    template <class V> static FML_INLINE V proxy(const V& w, const V& rest, const V& l,
+                                                 const V& r) {
         return -rest * (1.0 - r / (rest * rest)) - w * (1.0 - l / (w * w));
     }
 };
@@ -37,7 +39,8 @@ struct Gini {
 // Of two classes whose weights are whole numbers: `left` is the second class's weight, `right`
 // what there is of it.
 struct Binary {
-    template <class V> static FML_INLINE V proxy(const V& w, const V& rest, const V& l, const V& r) {
+    template <class V> static FML_INLINE V proxy(const V& w, const V& rest, const V& l,
+                                                 const V& r) {
         const V other_l = w - l, other_r = rest - r;
         return Gini::proxy<V>(w, rest, other_l * other_l + l * l, other_r * other_r + r * r);
     }

@@ -10,7 +10,8 @@
 namespace fastml {
 
 struct Split {
-    std::ptrdiff_t position;  // of the first row of the right child; the node's end if there is none
+    std::ptrdiff_t
+        position;  // of the first row of the right child; the node's end if there is none
     std::ptrdiff_t feature = 0;
     double threshold = 0;
     double improvement = -std::numeric_limits<double>::infinity();
@@ -22,7 +23,7 @@ struct Split {
 // What a node knows from its parent, and its children from it.
 struct Inherited {
     double impurity = std::numeric_limits<double>::infinity();
-    std::ptrdiff_t constants = 0;  // features that do not vary in it
+    std::ptrdiff_t constants = 0;                             // features that do not vary in it
     double lower = -std::numeric_limits<double>::infinity();  // of its value
     double upper = std::numeric_limits<double>::infinity();
 };
