@@ -10,6 +10,7 @@ import threading
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from fastml._native.forest import Forest
 from sklearn.ensemble import (
     AdaBoostClassifier,
@@ -30,6 +31,8 @@ from sklearn.tree._tree import Tree
 from fastml._runtime.sparse import with_short_indices
 from fastml.tree import _packed
 
+# Older ones take NaN for a number when they list the nodes that a row passes.
+PATHS_KNOW_NAN = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8)
 ROWS = (0, 1, 3, 5, 17, 64, 200)  # row by row, and in blocks with and without a rest
 
 
@@ -116,6 +119,8 @@ def test_one_tree(kind, threads):
         Q = X[:n]
         assert same_bits(forest.predict(Q, threads)[:, 0], tree.predict(Q))
         assert same_bits(forest.apply(Q, threads)[:, 0], tree.apply(Q))
+        if np.isnan(Q).any() and not PATHS_KNOW_NAN:
+            continue
         ours = _packed.decision_path(forest, [tree], Q, alone=True)
         theirs = tree.decision_path(Q)
         assert type(ours) is type(theirs)
@@ -150,15 +155,15 @@ def test_forests(kind):
                 codes = forest.classes(Q, threads)[:, 0]
                 assert same_bits(model.classes_.take(codes), model.predict(Q))
         trees = [tree.tree_ for tree in model.estimators_]
-        ours, theirs = (
-            _packed.decision_path(forest, trees, Q, alone=False),
-            model.decision_path(Q)[0],
-        )
+        each = np.stack([tree.predict(Q).reshape(n, 1, -1) for tree in trees], axis=1)
+        assert same_bits(forest.each(Q, 2), each)
+        if np.isnan(Q).any() and not PATHS_KNOW_NAN:
+            continue
+        ours = _packed.decision_path(forest, trees, Q, alone=False)
+        theirs = model.decision_path(Q)[0]
         assert type(ours) is type(theirs)
         for name in ("data", "indices", "indptr"):
             assert same_bits(getattr(ours, name), getattr(theirs, name)), name
-        each = np.stack([tree.predict(Q).reshape(n, 1, -1) for tree in trees], axis=1)
-        assert same_bits(forest.each(Q, 2), each)
 
 
 @pytest.mark.parametrize("outputs", [1, 2, 5])
