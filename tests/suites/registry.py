@@ -313,7 +313,7 @@ SUBJECTS = [
             name,
             params | {"random_state": 0},
             long=long,
-            long_shape=(400_000 if name.startswith("tree.") else 100_000, 20),
+            long_shape=(300_000 if name.startswith("tree.") else 100_000, 20),
             call=_of_trees,
             for_sparse=None,
         )
