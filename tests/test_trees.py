@@ -1,11 +1,11 @@
 """The trees are scikit-learn 1.9's, bit for bit.
 
 A case is a seed: it draws a kind of data, a tree or forest and its parameters. Each test runs a
-few hundred small ones; `python tests/test_trees_parity.py` runs as many as you like, of up to a
+few hundred small ones; `python tests/test_trees.py` runs as many as you like, of up to a
 million rows::
 
-    python tests/test_trees_parity.py --cases 100000 --rows 5000
-    python tests/test_trees_parity.py --cases 50 --rows 1000000 --at-least 100000
+    python tests/test_trees.py --cases 100000 --rows 5000
+    python tests/test_trees.py --cases 50 --rows 1000000 --at-least 100000
 
 It prints every case that differs, with the seed that makes it again.
 """
@@ -22,6 +22,7 @@ import sklearn.tree
 
 import fastml.ensemble
 import fastml.tree
+from fastml._native import trees as native
 from fastml._runtime import config
 
 pytestmark = [
@@ -209,6 +210,22 @@ def test_a_larger_tree(name, threads):
     y = np.digitize(score, [0, 3]) if name.endswith("Classifier") else score
     with config.config_context(threads=threads):
         assert difference((name, {"random_state": 0}, X, y, None)) is None
+
+
+def test_columns_take_as_few_bytes_as_they_can():
+    n = 70_000
+    rng = np.random.default_rng(0)
+    X = np.empty((n, 4), dtype=np.float32)
+    X[:, 0] = rng.integers(0, 2, n)
+    X[:, 1] = np.where(rng.random(n) < 0.1, np.nan, rng.integers(0, 5000, n))
+    X[:, 2] = np.arange(n)
+    X[:, 3] = np.nan
+    columns = native.Columns(X, ranks=True, n_threads=2)
+    codes = n * (1 + 2 + 4 + 1)
+    values = 4 * (2 + 5000 + n)
+    assert columns.nbytes == codes + values
+    assert columns.missing.tolist() == [False, True, False, True]
+    assert native.Columns(X, ranks=False, n_threads=1).nbytes == X.nbytes
 
 
 def main():
