@@ -122,7 +122,8 @@ def within(
     check(status)
     found.count(&counts[0])
     offsets = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts)))
-    rows = np.empty(max(1, offsets[-1]), dtype=np.int64)
+    cdef Py_ssize_t total = offsets[counts.shape[0]]
+    rows = np.empty(max(1, total), dtype=np.int64)
     distances = np.empty(rows.size if return_distance else 1)
     cdef const int64_t[::1] starts = offsets
     cdef int64_t[::1] to_rows = rows
@@ -131,7 +132,7 @@ def within(
         status = found.copy(&starts[0], sort, &to_distances[0] if return_distance else NULL,
                             &to_rows[0], n_threads)
     check(status)
-    return offsets, rows[: offsets[-1]], distances[: offsets[-1]] if return_distance else None
+    return offsets, rows[:total], distances[:total] if return_distance else None
 
 
 def smallest(

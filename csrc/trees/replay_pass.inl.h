@@ -68,8 +68,6 @@ template <> struct Lanes<std::uint64_t> {
     }
 };
 
-FML_INLINE std::ptrdiff_t count_bits(unsigned bits) { return __builtin_popcount(bits); }
-
 template <class K> FML_INLINE typename Lanes<K>::Mask first(std::ptrdiff_t count) {
     return static_cast<typename Lanes<K>::Mask>((1u << count) - 1);
 }
