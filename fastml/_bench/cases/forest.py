@@ -1,7 +1,8 @@
 """Predicting with trees: a forest or one tree, many rows or a single one.
 
-fastml walks the trees that scikit-learn grew and gives the same bits. scikit-learn-intelex grows
-and walks its own. Quality is the error on the rows: of classes, or the root of the mean square.
+fastml's trees are scikit-learn's, and so are its answers, to the last bit. scikit-learn-intelex
+grows and walks its own. Quality is the error on the rows: of classes, or the root of the mean
+square.
 """
 
 from __future__ import annotations
@@ -62,19 +63,6 @@ def _predict(data: Data, threads: int, *, library: str) -> Callable[[], Any]:
     return partial(_grown(data, threads, library).predict, data.Q)
 
 
-def _packed(data: Data, threads: int) -> Callable[[], Any]:
-    model = _grown(data, threads, "sklearn")
-    kept = import_module("fastml.tree._packed")
-    packed = kept.packed_tree if data.trees == 1 else kept.packed_forest
-
-    def call() -> np.ndarray:
-        if data.kind == "classes":
-            return model.classes_.take(packed(model).classes(data.Q, threads)[:, 0])
-        return packed(model).predict(data.Q, threads, average=True)[:, 0, 0]
-
-    return call
-
-
 def case(
     n: int,
     d: int,
@@ -86,7 +74,7 @@ def case(
     """`n` rows through `trees` of at most `depth`, grown on `grown_on` others."""
     peers = [
         Contestant("scikit-learn", partial(_predict, library="sklearn"), "scikit-learn"),
-        Contestant("fastml", _packed, "fastml"),
+        Contestant("fastml", partial(_predict, library="fastml"), "fastml"),
     ]
     if trees > 1:
         peers.append(
