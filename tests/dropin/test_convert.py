@@ -78,7 +78,7 @@ def test_there_and_back(topic, kind):
     back = from_sklearn(stock)
     assert Stock not in classes_within(back)
     assert topic.DummyClassifier in classes_within(back)
-    assert type(back) is type(model)
+    assert isinstance(back, type(model))  # Bagging is replaced, the others are not
     np.testing.assert_array_equal(back.predict_proba(X), model.predict_proba(X))
     assert "_sklearn_version" not in str(vars(back))
 
