@@ -17,6 +17,8 @@ cdef extern from "trees/columns.h" namespace "fastml" nogil:
         Py_ssize_t d
         const bool_t* missing
 
+    Py_ssize_t most_rows
+
     cdef cppclass ColumnStore:
         Status rank(const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, int) noexcept
         Status copy(const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, int) noexcept
@@ -110,6 +112,8 @@ cdef class Columns:
         cdef Py_ssize_t n = view.shape[0], d = view.shape[1]
         cdef Py_ssize_t row = view.strides[0] // 4, column = view.strides[1] // 4
         cdef Status status
+        if n > most_rows:
+            raise ValueError(f"trees take at most {most_rows} rows, not {n}")
         self.ranks = ranks
         with nogil:
             if ranks:

@@ -34,41 +34,17 @@ class BestSplitter final : public Sequential {
         double w, y;
     };
 
-    template <class Code> void gather(const Code* codes, ptrdiff_t end) {
-        for (ptrdiff_t p = start_; p < end; ++p) codes_[p] = codes[rows_[p]];
-    }
-    std::uint32_t code(const Column& column, ptrdiff_t p) const {
-        const std::int32_t row = rows_[p];
-        switch (column.width) {
-            case 1:
-                return static_cast<const std::uint8_t*>(column.codes)[row];
-            case 2:
-                return static_cast<const std::uint16_t*>(column.codes)[row];
-            default:
-                return static_cast<const std::uint32_t*>(column.codes)[row];
-        }
-    }
-
     // Gathers the codes of the node's rows. Rows that miss the value are moved to the end; returns
     // where they begin.
     ptrdiff_t gather(const Column& column) {
         ptrdiff_t end = end_;
         if (column.missing)
             for (ptrdiff_t p = start_; p < end; ++p) {
-                while (end > p && column.is_missing(code(column, end - 1))) --end;
-                if (p < end && column.is_missing(code(column, p)))
+                while (end > p && column.is_missing(column.code(rows_[end - 1]))) --end;
+                if (p < end && column.is_missing(column.code(rows_[p])))
                     std::swap(rows_[p], rows_[--end]);
             }
-        switch (column.width) {
-            case 1:
-                gather(static_cast<const std::uint8_t*>(column.codes), end);
-                break;
-            case 2:
-                gather(static_cast<const std::uint16_t*>(column.codes), end);
-                break;
-            default:
-                gather(static_cast<const std::uint32_t*>(column.codes), end);
-        }
+        column.gather(&rows_[start_], end - start_, &codes_[start_]);
         return end;
     }
 
@@ -149,28 +125,30 @@ class BestSplitter final : public Sequential {
             if (column.apart(codes_[p - 1], codes_[p])) visit(p);
     }
 
+    // Sums of the rows before `at`, which moves on to p: from whichever side passes fewer rows.
+    // add(row's point, sign) adds or takes away; restart() sets the sums to those of all rows.
+    template <class Add, class Restart> void advance(ptrdiff_t& at, ptrdiff_t p, Add add,
+                                                     Restart restart) {
+        if (p - at <= end_ - p) {
+            for (ptrdiff_t q = at; q < p; ++q) add(points_[rows_[q]], 1.0);
+        } else {
+            restart();
+            for (ptrdiff_t q = end_ - 1; q >= p; --q) add(points_[rows_[q]], -1.0);
+        }
+        at = p;
+    }
+
     void scan_targets(ptrdiff_t feature, Split& best) {
         Queue queue;
         const double total_w = criterion_->node_weight(), total = criterion_->node_sums()[0];
         double w = 0, left = 0;
         ptrdiff_t at = start_;
+        const auto add = [&](const Point& point, double sign) {
+            left += sign * (point.w * point.y);
+            w += sign * point.w;
+        };
         for_splits(columns_.ranked[feature], [&](ptrdiff_t p) {
-            if (p - at <= end_ - p) {
-                for (ptrdiff_t q = at; q < p; ++q) {
-                    const Point& point = points_[rows_[q]];
-                    left += point.w * point.y;
-                    w += point.w;
-                }
-            } else {
-                left = total;
-                w = total_w;
-                for (ptrdiff_t q = end_ - 1; q >= p; --q) {
-                    const Point& point = points_[rows_[q]];
-                    left -= point.w * point.y;
-                    w -= point.w;
-                }
-            }
-            at = p;
+            advance(at, p, add, [&] { left = total, w = total_w; });
             queue.push(w, left, total - left, p);
             if (queue.is_full()) score(feature, queue, best);
         });
@@ -184,23 +162,15 @@ class BestSplitter final : public Sequential {
         double w = 0;
         ptrdiff_t at = start_;
         std::fill(sums_.begin(), sums_.end(), 0.0);
+        const auto add = [&](const Point& point, double sign) {
+            sums_[static_cast<ptrdiff_t>(point.y)] += sign * point.w;
+            w += sign * point.w;
+        };
         for_splits(columns_.ranked[feature], [&](ptrdiff_t p) {
-            if (p - at <= end_ - p) {
-                for (ptrdiff_t q = at; q < p; ++q) {
-                    const Point& point = points_[rows_[q]];
-                    sums_[static_cast<ptrdiff_t>(point.y)] += point.w;
-                    w += point.w;
-                }
-            } else {
+            advance(at, p, add, [&] {
                 std::copy_n(total, sums_.size(), sums_.begin());
                 w = total_w;
-                for (ptrdiff_t q = end_ - 1; q >= p; --q) {
-                    const Point& point = points_[rows_[q]];
-                    sums_[static_cast<ptrdiff_t>(point.y)] -= point.w;
-                    w -= point.w;
-                }
-            }
-            at = p;
+            });
             double left = 0, right = 0;
             for (std::size_t c = 0; c < sums_.size(); ++c) {
                 const double rest = total[c] - sums_[c];
@@ -254,8 +224,9 @@ class BestSplitter final : public Sequential {
     bool must_partition(const Split&, ptrdiff_t) const override { return true; }
     void partition(const Split& split) override {
         const Column& column = columns_.ranked[split.feature];
+        column.gather(&rows_[start_], end_ - start_, &codes_[start_]);
         for (ptrdiff_t p = start_; p < end_; ++p) {
-            const std::uint32_t c = code(column, p);
+            const std::uint32_t c = codes_[p];
             left_[p] = column.missing && column.is_missing(c) ? split.missing_go_left
                                                               : column.value(c) <= split.threshold;
         }

@@ -19,6 +19,26 @@ struct Column {
     std::int32_t n_values;
     bool missing;
 
+    // visit(codes), as what they are.
+    template <class Visit> auto with_codes(Visit visit) const {
+        switch (width) {
+            case 1:
+                return visit(static_cast<const std::uint8_t*>(codes));
+            case 2:
+                return visit(static_cast<const std::uint16_t*>(codes));
+            default:
+                return visit(static_cast<const std::uint32_t*>(codes));
+        }
+    }
+    std::uint32_t code(std::int32_t row) const {
+        return with_codes([row](const auto* c) { return std::uint32_t{c[row]}; });
+    }
+    // out (m) = the codes of rows (m).
+    void gather(const std::int32_t* rows, std::ptrdiff_t m, std::uint32_t* out) const {
+        with_codes([=](const auto* c) {
+            for (std::ptrdiff_t i = 0; i < m; ++i) out[i] = c[rows[i]];
+        });
+    }
     bool is_missing(std::uint32_t code) const {
         return code >> 1 == static_cast<std::uint32_t>(n_values);
     }
@@ -35,6 +55,9 @@ bool Column::apart(std::uint32_t lower, std::uint32_t upper) const {
     return !(upper & 1) || value(upper) > value(lower) + near_value;
 }
 
+// Codes are below 2^31.
+constexpr std::ptrdiff_t most_rows = std::ptrdiff_t{1} << 30;
+
 // All features: as ranks, or as they are (`raw`, column-major), whichever the splitter reads.
 struct Columns {
     std::ptrdiff_t n, d;
@@ -46,7 +69,7 @@ struct Columns {
 // Columns with the memory they need.
 class ColumnStore {
   public:
-    // Of X (n, d) with strides, float32, without infinities; n < 2^31.
+    // Of X (n, d) with strides, float32, without infinities; n <= most_rows.
     Status rank(const float* X, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride,
                 std::ptrdiff_t n, std::ptrdiff_t d, int n_threads) noexcept;
     Status copy(const float* X, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride,

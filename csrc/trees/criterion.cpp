@@ -60,6 +60,11 @@ template <class Derived> class Additive : public Criterion {
         for (ptrdiff_t s = 0; s < size_; ++s) right_[s] = total_[s] - left_[s];
         position_ = position;
     }
+    double left_value() const override { return left_[0] / left_weight_; }
+    double right_value() const override { return right_[0] / right_weight_; }
+    double middle_value() const override {
+        return left_[0] / (2 * left_weight_) + right_[0] / (2 * right_weight_);
+    }
 
   protected:
     // The position to an end: `none` of the rows are on one side, all on the other.
@@ -110,11 +115,6 @@ class Classes : public Additive<Classes> {
     void clip(double* value, double lower, double upper) const override {
         Criterion::clip(value, lower, upper);
         value[1] = 1 - value[0];
-    }
-    double left_value() const override { return left_[0] / left_weight_; }
-    double right_value() const override { return right_[0] / right_weight_; }
-    double middle_value() const override {
-        return left_[0] / (2 * left_weight_) + right_[0] / (2 * right_weight_);
     }
 
   protected:
@@ -192,11 +192,6 @@ class Targets : public Additive<Targets> {
     }
     void value(double* out) const override {
         for (ptrdiff_t k = 0; k < growth_.n_outputs; ++k) out[k] = total_[k] / node_weight_;
-    }
-    double left_value() const override { return left_[0] / left_weight_; }
-    double right_value() const override { return right_[0] / right_weight_; }
-    double middle_value() const override {
-        return left_[0] / (2 * left_weight_) + right_[0] / (2 * right_weight_);
     }
 
   protected:

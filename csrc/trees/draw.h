@@ -34,14 +34,6 @@ class Xorshift {
 // Features of a node, drawn without replacement (Fisher-Yates) until max_features have been drawn
 // and one of them was not constant. Features that an ancestor found constant are not looked at
 // again, yet they are drawn: that keeps the random numbers those of scikit-learn.
-//
-//     draw.start(known);
-//     while (draw.more()) {
-//         feature = draw.next(random);
-//         if (feature < 0) continue;            // a constant one
-//         constant ? draw.constant() : draw.used();
-//     }
-//     known = draw.finish();
 class FeatureDraw {
   public:
     FeatureDraw(std::ptrdiff_t d, std::ptrdiff_t max_features)
@@ -53,35 +45,31 @@ class FeatureDraw {
         for (std::ptrdiff_t f = 0; f < d_; ++f) features_[f] = static_cast<std::int32_t>(f);
     }
 
-    void start(std::ptrdiff_t known_constants) {
-        known_ = total_ = known_constants;
-        end_ = d_;
-        visited_ = found_ = drawn_ = 0;
-    }
-    bool more() const {
-        return end_ > total_ && (visited_ < max_features_ || visited_ <= found_ + drawn_);
-    }
-    std::ptrdiff_t next(Xorshift& random) {
-        ++visited_;
-        at_ = random.integer(drawn_, end_ - found_);
-        if (at_ < known_) {
-            swap(drawn_++, at_);
-            return -1;
+    // Calls varies(feature), which tells whether the feature does in the node, and may itself take
+    // random numbers. `known` features are constant, as the parent found; returns how many are now.
+    template <class Varies>
+    std::ptrdiff_t each(Xorshift& random, std::ptrdiff_t known, Varies varies) {
+        std::ptrdiff_t end = d_;                // behind it, features that were drawn and vary
+        std::ptrdiff_t total = known;           // constant ones: known, then found
+        std::ptrdiff_t visited = 0, drawn = 0;  // drawn: of the known ones
+        while (end > total && (visited < max_features_ || visited <= total - known + drawn)) {
+            ++visited;
+            std::ptrdiff_t at = random.integer(drawn, end - (total - known));
+            if (at < known) {
+                swap(drawn++, at);
+                continue;
+            }
+            at += total - known;
+            if (varies(features_[at]))
+                swap(--end, at);
+            else
+                swap(at, total++);
         }
-        at_ += found_;
-        return features_[at_];
-    }
-    void constant() {
-        swap(at_, total_++);
-        ++found_;
-    }
-    void used() { swap(--end_, at_); }
-    // The constants known now. Siblings and descendants find them first, in the order of discovery.
-    std::ptrdiff_t finish() {
-        std::memcpy(features_.get(), constants_.get(), sizeof(std::int32_t) * known_);
-        std::memcpy(constants_.get() + known_, features_.get() + known_,
-                    sizeof(std::int32_t) * found_);
-        return total_;
+        // Siblings and descendants find the constants first, in the order of discovery.
+        std::memcpy(features_.get(), constants_.get(), sizeof(std::int32_t) * known);
+        std::memcpy(constants_.get() + known, features_.get() + known,
+                    sizeof(std::int32_t) * (total - known));
+        return total;
     }
 
   private:
@@ -93,7 +81,6 @@ class FeatureDraw {
 
     std::ptrdiff_t d_, max_features_;
     Scratch<std::int32_t> features_, constants_;
-    std::ptrdiff_t known_ = 0, total_ = 0, end_ = 0, visited_ = 0, found_ = 0, drawn_ = 0, at_ = 0;
 };
 
 }  // namespace fastml

@@ -18,16 +18,8 @@ template <class Tally> class BestExact final : public Exact<Tally> {
 
     Split split(Inherited& inherited) override {
         best_ = {};
-        draw_.start(inherited.constants);
-        while (draw_.more()) {
-            const ptrdiff_t feature = draw_.next(random_);
-            if (feature < 0) continue;
-            if (try_feature(feature))
-                draw_.used();
-            else
-                draw_.constant();
-        }
-        inherited.constants = draw_.finish();
+        inherited.constants = draw_.each(random_, inherited.constants,
+                                         [&](ptrdiff_t feature) { return try_feature(feature); });
         Split split{end_};
         if (best_.lower != nothing) carry_out(inherited.impurity, split);
         return split;
@@ -50,8 +42,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
         double proxy = -std::numeric_limits<double>::infinity();
         ptrdiff_t feature = 0;
         std::uint32_t lower = nothing;  // the largest code that goes left
-        std::uint32_t upper =
-            nothing;  // the smallest that goes right; nothing: only missing values
+        std::uint32_t upper = nothing;  // the smallest that goes right, if one does
         bool missing_left = false, has_missing = false;
     };
     // The rows of the node that have a value of the feature, and how the others are counted.
@@ -67,20 +58,6 @@ template <class Tally> class BestExact final : public Exact<Tally> {
                            [](bool missing) { return missing; });
     }
 
-    template <class Code> void gather(const Code* codes) {
-        const std::int32_t* rows = this->rows();
-        for (ptrdiff_t i = 0; i < size(); ++i) codes_[i] = codes[rows[i]];
-    }
-    void gather(const Column& column) {
-        switch (column.width) {
-            case 1:
-                return gather(static_cast<const std::uint8_t*>(column.codes));
-            case 2:
-                return gather(static_cast<const std::uint16_t*>(column.codes));
-            default:
-                return gather(static_cast<const std::uint32_t*>(column.codes));
-        }
-    }
     // Closes the gaps that missing values leave, and counts them.
     Known set_missing_aside(const Column& column, ptrdiff_t feature) {
         ptrdiff_t known = 0, missing = 0;
@@ -101,7 +78,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
     bool try_feature(ptrdiff_t feature) {
         const Column& column = columns_.ranked[feature];
         if (column.n_values == 2 && !column.missing) return try_binary(column, feature);
-        gather(column);
+        column.gather(this->rows(), size(), codes_.data());
         Known known{&column, this->tags(), feature, size(), 0, false};
         if (column.missing) known = set_missing_aside(column, feature);
         if (known.rows == 0) return false;
@@ -246,7 +223,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
     // Moves the rows and evaluates the best split as scikit-learn does in the end.
     void carry_out(double impurity, Split& split) {
         const Column& column = columns_.ranked[best_.feature];
-        gather(column);
+        column.gather(this->rows(), size(), codes_.data());
         split.position = this->divide([&](ptrdiff_t i, std::int32_t) {
             const std::uint32_t code = codes_[i];
             return column.missing && column.is_missing(code) ? best_.missing_left

@@ -15,16 +15,9 @@ template <class Tally> class RandomExact final : public Exact<Tally> {
     Split split(Inherited& inherited) override {
         Split best{end_};
         best_proxy_ = -std::numeric_limits<double>::infinity();
-        draw_.start(inherited.constants);
-        while (draw_.more()) {
-            const ptrdiff_t feature = draw_.next(random_);
-            if (feature < 0) continue;
-            if (try_feature(feature, best))
-                draw_.used();
-            else
-                draw_.constant();
-        }
-        inherited.constants = draw_.finish();
+        inherited.constants = draw_.each(random_, inherited.constants, [&](ptrdiff_t feature) {
+            return try_feature(feature, best);
+        });
         if (best.position < end_) {
             const float* x = columns_.raw + best.feature * columns_.n;
             const float threshold = round_down(best.threshold);

@@ -44,17 +44,12 @@ class Sequential : public Splitter {
     Split split(Inherited& inherited) override {
         Split best{end_};
         best_proxy_ = -std::numeric_limits<double>::infinity();
-        draw_.start(inherited.constants);
         std::ptrdiff_t last = -1;
-        while (draw_.more()) {
-            const std::ptrdiff_t feature = draw_.next(random_);
-            if (feature < 0) continue;
-            last = feature;
-            if (try_feature(feature, inherited, best))
-                draw_.used();
-            else
-                draw_.constant();
-        }
+        const std::ptrdiff_t constants =
+            draw_.each(random_, inherited.constants, [&](std::ptrdiff_t feature) {
+                last = feature;
+                return try_feature(feature, inherited, best);
+            });
         if (best.position < end_) {
             if (must_partition(best, last)) partition(best);
             criterion_->settle(best.position);
@@ -62,13 +57,12 @@ class Sequential : public Splitter {
             best.improvement = criterion_->improvement(inherited.impurity, best.left_impurity,
                                                        best.right_impurity);
         }
-        inherited.constants = draw_.finish();
+        inherited.constants = constants;
         return best;
     }
 
   protected:
-    // Improves on `best`; false if the feature is constant in the node. draw_.used() must come
-    // before further random numbers only in the order of draws, which it does not change.
+    // Improves on `best`; false if the feature is constant in the node.
     virtual bool try_feature(std::ptrdiff_t feature, const Inherited& inherited, Split& best) = 0;
     virtual bool must_partition(const Split& best, std::ptrdiff_t last_feature) const = 0;
     virtual void partition(const Split& split) = 0;
@@ -90,6 +84,7 @@ class Sequential : public Splitter {
         return position - start_ < growth_.min_samples_leaf ||
                end_ - position < growth_.min_samples_leaf;
     }
+
     const Growth& growth_;
     const Columns& columns_;
     Xorshift random_;
