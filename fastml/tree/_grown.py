@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import sklearn
 from scipy.sparse import issparse
 from sklearn.tree import BaseDecisionTree
 from sklearn.tree._criterion import Criterion
 from sklearn.tree._splitter import Splitter
 from sklearn.utils import check_random_state
+from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from fastml._native import trees as native
@@ -24,6 +26,8 @@ from fastml.tree._targets import constraints_of, limits_of, max_features_of
 # Packing a tree takes as long as walking so many rows for each hundred nodes.
 _ROWS_PER_HUNDRED_NODES = 10
 _TINY = 1 << 12  # values
+# Before 1.9 it had an improvement of its own.
+_FRIEDMAN_IS_SQUARED_ERROR = parse_version(sklearn.__version__) >= parse_version("1.9")
 _RAND_R_MAX = 2**31 - 1  # the bound of the one number that a splitter draws
 
 
@@ -203,6 +207,10 @@ def refusal_of(tree: Any, X: Any) -> Unsupported | None:
             return Unsupported(name, f"{name} objects are not compiled", f"give the {name} by name")
     if not isinstance(tree.criterion, str):
         return None  # which is an error
+    if tree.criterion == "friedman_mse" and not _FRIEDMAN_IS_SQUARED_ERROR:
+        return Unsupported(
+            "criterion", "Friedman's improvement is not compiled", "use squared_error"
+        )
     sparse = issparse(X)
     reason = native.refusal(tree.criterion, sparse=sparse)
     if reason is None:
