@@ -1,4 +1,6 @@
-"""Options of the test suite."""
+"""Options of the test suite, and what it needs of its process."""
+
+import signal
 
 import pytest
 
@@ -9,6 +11,9 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: exhaustive; runs with --slow only")
+    # A background job inherits from its shell that Ctrl-C is ignored; tests send it to themselves.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config, items):

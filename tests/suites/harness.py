@@ -22,6 +22,19 @@ import fastml
 # How much longer everything may take, for builds that sanitizers slow down.
 PATIENCE = float(os.environ.get("FASTML_TEST_PATIENCE", "1"))
 
+
+class Since:
+    """A moment, and how promptly something follows it."""
+
+    def __init__(self) -> None:
+        self.clock, self.cpu = time.monotonic(), time.process_time()
+
+    def assert_within(self, seconds: float) -> None:
+        """Count the processor's time, a thread: others may be at work on the machine."""
+        assert time.process_time() - self.cpu < seconds * PATIENCE * (os.cpu_count() or 1)
+        assert time.monotonic() - self.clock < 10 * seconds * PATIENCE
+
+
 # Relative to the largest value of an array; float32 where the data was float32.
 TOLERANCE = {np.dtype(np.float32): 2e-4, np.dtype(np.float64): 1e-7}
 
