@@ -8,7 +8,7 @@ from sklearn.exceptions import DataConversionWarning
 import fastml
 from fastml._native import pairwise as native
 from fastml.metrics import pairwise as ours
-from fastml.metrics._metrics import BOOLEAN, _packed
+from fastml.metrics._booleans import BOOLEAN, _packed
 
 METRICS = sorted(set(BOOLEAN) & set(stock._VALID_METRICS))
 
@@ -69,7 +69,13 @@ def test_other_values_are_converted_with_a_warning(dtype):
     assert actual.dtype == expected.dtype
 
 
-def test_weights_are_scipys():
-    X, w = bits(10, 9), np.arange(9.0)
-    actual = ours.pairwise_distances(X, metric="dice", w=w)
-    np.testing.assert_array_equal(actual, stock.pairwise_distances(X, metric="dice", w=w))
+@pytest.mark.parametrize("metric", METRICS)
+def test_weights_are_scipys(metric):
+    X, Y, w = bits(20, 9), bits(10, 9, seed=1), np.arange(9.0) / 3
+    with fastml.config_context(strict=True):
+        for args in ((X,), (X, Y)):
+            actual = ours.pairwise_distances(*args, metric=metric, w=w)
+            expected = stock.pairwise_distances(*args, metric=metric, w=w)
+            np.testing.assert_allclose(actual, expected, rtol=1e-14, atol=1e-15)
+    with pytest.raises(ValueError, match="Weights"):
+        ours.pairwise_distances(X, metric=metric, w=w[1:])

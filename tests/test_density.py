@@ -77,14 +77,39 @@ def test_scores_are_scikit_learns(d, kernel, metric):
     np.testing.assert_array_equal(converted, theirs.set_params(rtol=1e-4).score_samples(Q))
 
 
-def test_other_metrics_are_scikit_learns_own():
+def test_samples_are_scikit_learns():
     X = np.random.default_rng(0).random((50, 2))
-    model = neighbors.KernelDensity(metric="manhattan").fit(X)
-    with fastml.config_context(strict=True), pytest.raises(fastml.NotAcceleratedError):
-        model.score_samples(X)
-    theirs = stock.KernelDensity(metric="manhattan").fit(X)
-    np.testing.assert_array_equal(model.score_samples(X), theirs.score_samples(X))
-    model = neighbors.KernelDensity(bandwidth="scott").fit(X)
-    samples = model.sample(5, random_state=0)
+    samples = neighbors.KernelDensity(bandwidth="scott").fit(X).sample(5, random_state=0)
     expected = stock.KernelDensity(bandwidth="scott").fit(X).sample(5, random_state=0)
     np.testing.assert_array_equal(samples, expected)
+
+
+@pytest.mark.parametrize(
+    ("metric", "params"),
+    [
+        ("manhattan", None),
+        ("infinity", None),
+        ("minkowski", {"p": 3}),
+        ("p", {"p": 1}),
+        ("canberra", None),
+        ("braycurtis", None),
+        ("hamming", None),
+        ("jaccard", None),
+        ("mahalanobis", {"V": np.diag([1.0, 4.0]) + 0.5}),
+        ("haversine", None),
+    ],
+)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_other_metrics(kernel, metric, params):
+    rng = np.random.default_rng(0)
+    X, Q = rng.normal(size=(1500, 2)).round(1), rng.normal(size=(30, 2)).round(1)
+    weights = rng.integers(3, size=1500)
+    options = {"kernel": kernel, "metric": metric, "metric_params": params, "bandwidth": 0.7}
+    for weight in (None, weights):
+        with fastml.config_context(strict=True):
+            ours = neighbors.KernelDensity(**options).fit(X, sample_weight=weight)
+            scores = ours.score_samples(Q)
+        theirs = stock.KernelDensity(**options, rtol=1e-12).fit(X, sample_weight=weight)
+        np.testing.assert_allclose(ours.score_samples(Q[:2]), scores[:2], rtol=1e-6, atol=1e-6)
+        scores, expected = (np.maximum(each, -30) for each in (scores, theirs.score_samples(Q)))
+        np.testing.assert_allclose(scores, expected, rtol=1e-8, atol=1e-8)

@@ -119,7 +119,7 @@ def test_sparse_rows_that_are_not_canonical():
 
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("metric", ["euclidean", "l1", "cosine", "chebyshev", "minkowski",
-                                    "canberra", "braycurtis", "hamming",
+                                    "canberra", "braycurtis", "hamming", "matching",
                                     "nan_euclidean"])  # fmt: skip
 def test_argmin(metric, axis):
     X, Y = rows(300) + 0.01, rows(200, seed=1) + 0.01
@@ -131,13 +131,56 @@ def test_argmin(metric, axis):
     np.testing.assert_array_equal(index, expected[0])
 
 
-@pytest.mark.parametrize(("metric", "p"), [("braycurtis", None), ("canberra", None),
-                                           ("minkowski", 1), ("minkowski", 3)])  # fmt: skip
-def test_rows_that_are_not_finite(metric, p):
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize(
+    ("metric", "params"),
+    [
+        ("braycurtis", {}),
+        ("canberra", {}),
+        ("canberra", {"w": np.arange(40.0)}),
+        ("chebyshev", {}),
+        ("correlation", {}),
+        ("hamming", {}),
+        ("hamming", {"w": np.arange(40.0)}),
+        ("matching", {}),
+        ("minkowski", {"p": 1}),
+        ("minkowski", {"p": 2}),
+        ("minkowski", {"p": 3}),
+        ("minkowski", {"p": np.inf}),
+        ("seuclidean", {"V": np.arange(1.0, 41)}),
+        ("sqeuclidean", {}),
+        ("sqeuclidean", {"w": np.arange(40.0)}),
+    ],
+)
+def test_rows_that_are_not_finite(metric, params, n_jobs):
     X, Y = rows(20, 40), rows(10, 40, seed=1)
-    X[0, 0], X[1, 1], Y[2, 1] = np.nan, np.inf, np.inf
-    options = {"metric": metric, "ensure_all_finite": False} | ({"p": p} if p else {})
-    same(ours.pairwise_distances(X, Y, **options), stock.pairwise_distances(X, Y, **options))
+    X[3] = X[4]
+    X[0, 0], X[1, 1], Y[2, 1], Y[3] = np.nan, np.inf, np.inf, np.nan
+    options = {"metric": metric, "ensure_all_finite": False, "n_jobs": n_jobs, **params}
+    with np.errstate(invalid="ignore"):
+        for args in ((X, Y), (X,)):
+            actual = ours.pairwise_distances(*args, **options)
+            same(actual, stock.pairwise_distances(*args, **options))
+
+
+@pytest.mark.parametrize("metric", ["canberra", "hamming", "matching"])
+def test_weights(metric):
+    X = np.random.default_rng(0).integers(3, size=(70, 9)).astype(float)
+    for args in ((X,), (X, X[5:20] + [0, 1, 0] * 3)):
+        for w in (np.arange(9), np.ones(9), np.eye(9)[4]):
+            actual = ours.pairwise_distances(*args, metric=metric, w=w)
+            same(actual, stock.pairwise_distances(*args, metric=metric, w=w))
+
+
+def test_haversine_near_and_far():
+    rng = np.random.default_rng(0)
+    X = rng.uniform([-np.pi / 2, -np.pi], [np.pi / 2, np.pi], size=(300, 2))
+    near, antipodes = X + 1e-9 * rng.normal(size=X.shape), X * [-1, 1] + [0, np.pi]
+    for Y in (X[::-1], near, X + [0, 6 * np.pi], X + [0, 2e7 * np.pi]):
+        expected = stock.haversine_distances(X, Y)
+        np.testing.assert_allclose(ours.haversine_distances(X, Y), expected, rtol=1e-12)
+    expected = stock.haversine_distances(X, antipodes)  # there it is known to half the digits
+    np.testing.assert_allclose(ours.haversine_distances(X, antipodes), expected, rtol=1e-7)
 
 
 @pytest.mark.parametrize("shape", [(1,), (20,), (30, 1), (30, 20)])

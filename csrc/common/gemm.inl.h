@@ -92,7 +92,7 @@ struct SquaredDiff {
 };
 struct MaxDiff {
     template <class V, class T> static FML_INLINE V step(const V& sum, const V& b, T a) {
-        return maximum<T>(sum, absolute<T>(b - a));
+        return maximum<T>(absolute<T>(b - a), sum);  // in this order, which passes over NaN
     }
 };
 struct Minimum {

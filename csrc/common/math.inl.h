@@ -1,8 +1,9 @@
 // Elementary functions over the lanes of a vector; after simd.inl.h.
 //
 // Errors, in units in the last place: vexp, vlog and vtanh at most 2 (1 or less nearly everywhere),
-// vpow(x, y) at most 2 + 2 |y log x|. NaN gives NaN. The coefficients are minimax fits of the
-// remainders named beside them; 1e-17 (double) or 1e-9 (float) of the function is what they leave.
+// vsin and vasin at most 3, vpow(x, y) at most 2 + 2 |y log x|. NaN gives NaN. The coefficients are
+// minimax fits of the remainders named beside them; 1e-17 (double) or 1e-9 (float) of the function
+// is what they leave.
 // Where vectors are plain loops, the library's functions do.
 #if defined(__GNUC__) && !defined(FML_PLAIN_VECTORS)
 
@@ -28,6 +29,19 @@ template <> struct MathConstants<double> {
     static constexpr double log_rest[] = {
         0.3333333333333349,  0.1999999999980595,  0.14285714351931086, 0.11111101070001678,
         0.09091697067194773, 0.07659048802877319, 0.07378985102924708};
+    // π in three parts, so that multiples of the first two are exact up to sin_most
+    static constexpr double pi_high = 0x1.921fb544p+1, pi_middle = 0x1.0b4611a6p-33,
+                            pi_low = 0x1.3198a2e037073p-68, sin_most = 1e6;
+    // (sin(x) - x) / x³ in x², |x| <= π / 2
+    static constexpr double sin_rest[] = {-0.16666666666666666,    0.008333333333333316,
+                                          -0.00019841269841254974, 2.7557319219163234e-06,
+                                          -2.5052107616996182e-08, 1.6058977312464087e-10,
+                                          -7.643970296798572e-13,  2.7314447669863995e-15};
+    // (asin(x) - x) / x³ in x², x <= 1 / 2
+    static constexpr double asin_rest[] = {
+        0.1666666666666665,    0.07500000000020764,  0.044642857103423646,  0.03038194736709848,
+        0.02237204763174451,   0.017355259955786323, 0.013929652902326633,  0.011875494382636922,
+        0.0078029494773533175, 0.01603551434914882,  -0.010749050339697808, 0.028169218060881414};
 };
 template <> struct MathConstants<float> {
     static constexpr int mantissa = 23;
@@ -41,6 +55,13 @@ template <> struct MathConstants<float> {
                                           -0.005721650552004576f};
     static constexpr float log_rest[] = {0.333333820104599f, 0.1998930126428604f,
                                          0.149239182472229f};
+    static constexpr float pi_high = 0x1.92p+1f, pi_middle = 0x1.fb6p-11f,
+                           pi_low = -0x1.777a5cp-24f, sin_most = 4e3f;
+    static constexpr float sin_rest[] = {-0.16666665963821187f, 0.008333242135096938f,
+                                         -0.00019822739488631103f, 2.634756391811781e-06f};
+    static constexpr float asin_rest[] = {0.16666672414795305f, 0.07498855072600821f,
+                                          0.04500138006991017f, 0.026554542206161328f,
+                                          0.038085023561092654f};
 };
 
 template <class V, class T, std::size_t n>
@@ -100,6 +121,34 @@ template <class T> FML_INLINE typename Simd<T>::Vec vlog(const typename Simd<T>:
     return select(x > T(0), select(x < infinite, y, x), outside);
 }
 
+// sin(x - n π), with its sign where n is odd; of large values the library's.
+template <class T> FML_INLINE typename Simd<T>::Vec vsin(const typename Simd<T>::Vec& x) {
+    using C = MathConstants<T>;
+    using Vec = typename Simd<T>::Vec;
+    using Index = typename Simd<T>::Index;
+    const Vec shifted = x * T(0.3183098861837907) + C::magic;
+    const Vec n = shifted - C::magic;
+    const Vec r = x - n * C::pi_high - n * C::pi_middle - n * C::pi_low;
+    Vec y = r * r * r * polynomial(r * r, C::sin_rest) + r;
+    y = (Vec)((Index)y ^ ((Index)shifted << (8 * static_cast<int>(sizeof(T)) - 1)));
+    if (below<T>(broadcast<Vec>(C::sin_most), absolute<T>(x)))
+        for (int l = 0; l < Simd<T>::lanes; ++l) y[l] = std::sin(x[l]);
+    return y;
+}
+
+// 0 <= x <= 1. Above 1/2, π/2 - 2 asin(((1 - x) / 2)^(1/2)).
+template <class T> FML_INLINE typename Simd<T>::Vec vasin(const typename Simd<T>::Vec& x) {
+    using Vec = typename Simd<T>::Vec;
+    const auto large = x > T(0.5);
+    const Vec z = select(large, (T(1) - x) * T(0.5), x * x);
+    T root[Simd<T>::lanes];
+    store(root, z);
+    for (int l = 0; l < Simd<T>::lanes; ++l) root[l] = std::sqrt(root[l]);
+    const Vec s = select(large, load<Vec>(root), x);
+    const Vec y = s * z * polynomial(z, MathConstants<T>::asin_rest) + s;
+    return select(large, T(1.5707963267948966) - y * T(2), y);
+}
+
 #else
 
 template <class T> inline Lanes<T> vexp(Lanes<T> v) {
@@ -112,6 +161,14 @@ template <class T> inline Lanes<T> vtanh(Lanes<T> v) {
 }
 template <class T> inline Lanes<T> vlog(Lanes<T> v) {
     for (int l = 0; l < Lanes<T>::size; ++l) v[l] = std::log(v[l]);
+    return v;
+}
+template <class T> inline Lanes<T> vsin(Lanes<T> v) {
+    for (int l = 0; l < Lanes<T>::size; ++l) v[l] = std::sin(v[l]);
+    return v;
+}
+template <class T> inline Lanes<T> vasin(Lanes<T> v) {
+    for (int l = 0; l < Lanes<T>::size; ++l) v[l] = std::asin(v[l]);
     return v;
 }
 

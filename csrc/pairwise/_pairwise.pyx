@@ -37,12 +37,16 @@ cdef extern from "pairwise/pairwise.h" namespace "fastml" nogil:
         log
         tanh
         pow
+        sin
+        asin
 
     cdef cppclass CMeasure "fastml::Measure":
         Metric metric
         double gamma
         double coef0
         double degree
+        const double* weights
+        bool_t by_differences
 
     bool_t c_takes_sparse "fastml::takes_sparse"(Metric) noexcept
     Status c_gram "fastml::gram"[T](
@@ -78,12 +82,20 @@ bind_pool(the_pool())
 
 
 cdef class Measure:
-    """A metric by name with its parameters; `gamma`, `coef0` and `degree` where it has them."""
-    cdef CMeasure c
+    """A metric by name with its parameters; `gamma`, `coef0`, `degree`, `weights` if it has them.
 
-    def __init__(self, str metric, double gamma=1, double coef0=0, double degree=1):
+    `by_differences`: of Euclidean distances, for rows that are not finite.
+    """
+    cdef CMeasure c
+    cdef const double[::1] weights
+
+    def __init__(self, str metric, double gamma=1, double coef0=0, double degree=1,
+                 const double[::1] weights=None, bint by_differences=False):
         self.c.metric = Metric[metric]
         self.c.gamma, self.c.coef0, self.c.degree = gamma, coef0, degree
+        self.weights = weights
+        self.c.weights = &weights[0] if weights is not None else NULL
+        self.c.by_differences = by_differences
 
     @property
     def takes_sparse(self):
@@ -204,7 +216,7 @@ def product_entries(
 
 
 def elementary(str function, const floating[::1] x, floating[::1] out, double parameter=0):
-    """exp, log, tanh or pow of every value."""
+    """exp, log, tanh, pow, sin or asin of every value."""
     cdef Elementary which = Elementary[function]
     with nogil:
         c_elementary(which, &x[0], x.shape[0], <floating>parameter, &out[0])

@@ -106,8 +106,14 @@ void gather(const Job<T>& job, const T* A, std::ptrdiff_t panels, const T* B, T*
         case Gather::chi2:
             return gather_tiles<ChiSquared>(A, panels, B, d, spill, keep);
         case Gather::canberra:
+            if (job.weights)
+                return term_panel(A, panels * tile_rows, B, d, Weighted<Canberra, T>{job.weights},
+                                  keep.out);
             return gather_tiles<Canberra>(A, panels, B, d, spill, keep);
         case Gather::unequal:
+            if (job.weights)
+                return term_panel(A, panels * tile_rows, B, d, Weighted<Unequal, T>{job.weights},
+                                  keep.out);
             return gather_tiles<Unequal>(A, panels, B, d, spill, keep);
         case Gather::braycurtis:
             gather_tiles<AbsSum>(A, panels, B, d, spill, KeepTiles<T>{second});
@@ -117,9 +123,9 @@ void gather(const Job<T>& job, const T* A, std::ptrdiff_t panels, const T* B, T*
             return gather_tiles<PresentSquaredDiff>(A, panels, B, d, spill, keep);
         case Gather::power_diff:
             if (is_whole(power))
-                return power_panel(A, panels * tile_rows, B, d,
-                                   WholePower<T>{static_cast<std::ptrdiff_t>(power)}, keep.out);
-            return power_panel(A, panels * tile_rows, B, d, AnyPower<T>{power}, keep.out);
+                return term_panel(A, panels * tile_rows, B, d,
+                                  WholePower<T>{static_cast<std::ptrdiff_t>(power)}, keep.out);
+            return term_panel(A, panels * tile_rows, B, d, AnyPower<T>{power}, keep.out);
         case Gather::haversine:
             return haversine_panel(A, panels * tile_rows, B, keep.out);
     }

@@ -117,7 +117,9 @@ template <class C> void roots(const Block<C>& block) {
 template <class C> void arcs(const Block<C>& block) {
     for (std::ptrdiff_t i = 0; i < block.rows; ++i) {
         C* row = block.at + i * block.ld;
-        for (std::ptrdiff_t j = 0; j < block.cols; ++j) row[j] = 2 * std::asin(std::sqrt(row[j]));
+        for (std::ptrdiff_t j = 0; j < block.cols; ++j) row[j] = std::sqrt(row[j]);
+        for (std::ptrdiff_t j = 0; j < block.cols; j += Simd<C>::lanes)
+            store(row + j, vasin<C>(load<typename Simd<C>::Vec>(row + j)) * C(2));
     }
 }
 

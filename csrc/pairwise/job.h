@@ -49,6 +49,7 @@ template <class T> struct Job {
     Rows<T> X, Y;
     Plan plan;
     double gamma, coef0, degree;
+    const double* weights;
     bool symmetric;
     Sink sink;
     T* out;  // store, transpose

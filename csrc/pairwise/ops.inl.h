@@ -18,11 +18,11 @@ struct AbsSum {
         return sum + absolute<T>(b + a);
     }
 };
-// 0 if both are equal; NaN equals nothing.
+// 0 if both are equal; NaN equals nothing, infinity itself.
 struct Unequal {
     template <class V, class T> static FML_INLINE V step(const V& sum, const V& b, T a) {
-        const V zero = broadcast<V>(T(0));
-        return sum + select(zero >= absolute<T>(b - a), zero, broadcast<V>(T(1)));
+        const V zero = broadcast<V>(T(0)), one = broadcast<V>(T(1)), x = broadcast<V>(a);
+        return sum + select(b >= x, select(x >= b, zero, one), one);
     }
 };
 struct PresentSquaredDiff {
@@ -38,10 +38,10 @@ struct Present {
     }
 };
 
-// Σ |x - y|^p: with a whole p by multiplication.
-template <class T, class Power>
-FML_INLINE void power_panel(const T* A, std::ptrdiff_t rows, const T* B, std::ptrdiff_t d,
-                            const Power& power, T* out) {
+// Sums of term(p, x, y) over the coordinates p.
+template <class T, class Term>
+FML_INLINE void term_panel(const T* A, std::ptrdiff_t rows, const T* B, std::ptrdiff_t d,
+                           const Term& term, T* out) {
     using Vec = typename Simd<T>::Vec;
     constexpr int lanes = Simd<T>::lanes;
     for (std::ptrdiff_t i = 0; i < rows; ++i) {
@@ -51,36 +51,45 @@ FML_INLINE void power_panel(const T* A, std::ptrdiff_t rows, const T* B, std::pt
         for (std::ptrdiff_t p = 0; p < d; ++p) {
             FML_UNROLL
             for (int v = 0; v < tile_vecs; ++v)
-                sum[v] += power(
-                    absolute<T>(load<Vec>(B + p * tile_cols<T> + v * lanes) - a[p * tile_rows]));
+                sum[v] += term(p, load<Vec>(B + p * tile_cols<T> + v * lanes), a[p * tile_rows]);
         }
         for (int v = 0; v < tile_vecs; ++v) store(out + i * tile_cols<T> + v * lanes, sum[v]);
     }
 }
+// |x - y|^n: with a whole n by multiplication.
 template <class T> struct WholePower {
     std::ptrdiff_t n;
-    FML_INLINE typename Simd<T>::Vec operator()(const typename Simd<T>::Vec& x) const {
-        return vpowi(x, n);
+    template <class V> FML_INLINE V operator()(std::ptrdiff_t, const V& b, T a) const {
+        return vpowi(absolute<T>(b - a), n);
     }
 };
 template <class T> struct AnyPower {
-    T p;
-    FML_INLINE typename Simd<T>::Vec operator()(const typename Simd<T>::Vec& x) const {
-        return vpow<T>(x, p);
+    T n;
+    template <class V> FML_INLINE V operator()(std::ptrdiff_t, const V& b, T a) const {
+        return vpow<T>(absolute<T>(b - a), n);
+    }
+};
+// What a tile gathers, times the weight of the coordinate.
+template <class Op, class T> struct Weighted {
+    const double* weights;
+    template <class V> FML_INLINE V operator()(std::ptrdiff_t p, const V& b, T a) const {
+        return Op::step(broadcast<V>(T(0)), b, a) * static_cast<T>(weights[p]);
     }
 };
 
 // sin²((x0 - y0) / 2) + cos(x0) cos(y0) sin²((x1 - y1) / 2)
 template <class T> void haversine_panel(const T* A, std::ptrdiff_t rows, const T* B, T* out) {
+    using Vec = typename Simd<T>::Vec;
+    constexpr int lanes = Simd<T>::lanes;
     T cosine[tile_cols<T>];
     for (int j = 0; j < tile_cols<T>; ++j) cosine[j] = std::cos(B[j]);
     for (std::ptrdiff_t i = 0; i < rows; ++i) {
         const T* a = A + i / tile_rows * tile_rows * 2 + i % tile_rows;
         const T c = std::cos(a[0]);
-        for (int j = 0; j < tile_cols<T>; ++j) {
-            const T u = std::sin((a[0] - B[j]) / 2);
-            const T v = std::sin((a[tile_rows] - B[tile_cols<T> + j]) / 2);
-            out[i * tile_cols<T> + j] = u * u + c * cosine[j] * v * v;
+        for (int j = 0; j < tile_cols<T>; j += lanes) {
+            const Vec u = vsin<T>((load<Vec>(B + j) - a[0]) * T(0.5));
+            const Vec v = vsin<T>((load<Vec>(B + tile_cols<T> + j) - a[tile_rows]) * T(0.5));
+            store(out + i * tile_cols<T> + j, u * u + load<Vec>(cosine + j) * c * v * v);
         }
     }
 }

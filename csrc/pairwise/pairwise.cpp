@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <type_traits>
 
 #include "common/blocks.h"
@@ -32,7 +33,7 @@ Plan plan_for(const Measure& measure, ptrdiff_t n, ptrdiff_t d, std::size_t size
     using C = Combine;
     const auto distance = [&](Map map, double diagonal) -> Plan {
         if (sparse) return {G::product, N::squared, C::sqdist, map, false, true, diagonal};
-        if (d <= few_columns || n <= few_rows)
+        if (d <= few_columns || n <= few_rows || measure.by_differences)
             return {G::squared_diff, N::none, C::none, map, false, true, diagonal};
         return {G::product, N::squared, C::sqdist, map, true, true, diagonal};
     };
@@ -103,7 +104,7 @@ template <class T> double cost_of(const Job<T>& job) {
     double each = 1;
     if (job.plan.gather == Gather::chi2 || job.plan.gather == Gather::canberra) each = 8;
     if (job.plan.gather == Gather::power_diff) each = 40;
-    if (job.plan.gather == Gather::haversine) each = 2000;
+    if (job.plan.gather == Gather::haversine) each = 50;
     return each * job.X.d + passed_over;
 }
 
@@ -246,9 +247,12 @@ Job<T> job_for(const Rows<T>& X, const Rows<T>& Y, const Measure& measure, Sink 
     job.X = X;
     job.Y = Y;
     job.plan = plan_for(measure, X.n, X.d, sizeof(T), X.indptr);
+    const double* w = measure.weights;
     job.gamma = measure.metric == Metric::additive_chi2 ? -1
-                : measure.metric == Metric::hamming     ? 1.0 / X.d
-                                                        : measure.gamma;
+                : measure.metric == Metric::hamming
+                    ? 1 / (w ? std::accumulate(w, w + X.d, 0.0) : X.d)
+                    : measure.gamma;
+    job.weights = w;
     job.coef0 = measure.coef0;
     job.degree = measure.degree;
     job.sink = sink;
@@ -262,7 +266,7 @@ template <class T> Status run(Job<T>& job, int n_threads) noexcept {
 }  // namespace
 
 bool takes_sparse(Metric metric) noexcept {
-    switch (plan_for({metric, 0, 0, 0}, 1, 1, 8, true).gather) {
+    switch (plan_for({metric, 0, 0, 0, nullptr, false}, 1, 1, 8, true).gather) {
         case Gather::product:
         case Gather::shared:
             return true;

@@ -11,7 +11,7 @@
 // are gathered in double; dense ones in T.
 //
 // Results do not depend on n_threads. Ties go to the lower row of Y. NaN gives NaN where the
-// formula has it so; nan_euclidean leaves coordinates out.
+// formula has it so; nan_euclidean leaves coordinates out, and so does chebyshev, as SciPy does.
 namespace fastml {
 
 enum class Metric : int {
@@ -38,12 +38,15 @@ enum class Metric : int {
     nan_sqeuclidean,
     braycurtis,
     canberra,
-    hamming,
+    hamming,  // what is unequal weighs, of the weight of all coordinates
 };
 
 struct Measure {
     Metric metric;
     double gamma, coef0, degree;
+    const double* weights;  // hamming, canberra: of the d coordinates; or null
+    bool
+        by_differences;  // (sq)euclidean: even where dots are faster, for rows with NaN or infinity
 };
 
 // Whether CSR rows will do.
@@ -65,8 +68,8 @@ template <class T>
 Status gram_apply(const Rows<T>& X, const Rows<T>& Y, const Measure& measure, const T* V,
                   std::ptrdiff_t r, double* out, int n_threads) noexcept;
 
-// out = exp, log, tanh or x^parameter of n values: for tests.
-enum class Elementary : int { exp, log, tanh, pow };
+// out = exp, log, tanh, x^parameter, sin or asin of n values: for tests.
+enum class Elementary : int { exp, log, tanh, pow, sin, asin };
 template <class T>
 void elementary(Elementary function, const T* x, std::ptrdiff_t n, T parameter, T* out) noexcept;
 

@@ -15,6 +15,16 @@ template <class T> struct Log {
 template <class T> struct Tanh {
     template <class V> FML_INLINE V operator()(const V& x) const { return vtanh<T>(x); }
 };
+template <class T> struct Pow {
+    T n;
+    template <class V> FML_INLINE V operator()(const V& x) const { return vpow<T>(x, n); }
+};
+template <class T> struct Sin {
+    template <class V> FML_INLINE V operator()(const V& x) const { return vsin<T>(x); }
+};
+template <class T> struct Asin {
+    template <class V> FML_INLINE V operator()(const V& x) const { return vasin<T>(x); }
+};
 template <class T, class F>
 void over_values(const F& f, const T* x, std::ptrdiff_t n, T* out) {
     using Vec = typename Simd<T>::Vec;
@@ -37,6 +47,10 @@ void elementary_block(Elementary function, const T* x, std::ptrdiff_t n, T param
         case Elementary::tanh:
             return over_values(Tanh<T>{}, x, n, out);
         case Elementary::pow:
-            return over_values(AnyPower<T>{parameter}, x, n, out);
+            return over_values(Pow<T>{parameter}, x, n, out);
+        case Elementary::sin:
+            return over_values(Sin<T>{}, x, n, out);
+        case Elementary::asin:
+            return over_values(Asin<T>{}, x, n, out);
     }
 }

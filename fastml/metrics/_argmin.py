@@ -31,6 +31,8 @@ ONE_PASS = {
     "canberra": False,
     "braycurtis": False,
     "hamming": False,
+    "matching": False,
+    "seuclidean": False,
 }
 NAMES = {
     "l2": "euclidean",
@@ -38,6 +40,7 @@ NAMES = {
     "cityblock": "manhattan",
     "cosine": "cosine_distance",
     "infinity": "chebyshev",
+    "matching": "hamming",
 }
 
 
@@ -51,8 +54,10 @@ def _refusal(
     kwds = metric_kwargs or {}
     if metric not in ONE_PASS or (not ONE_PASS[metric] and (issparse(X) or issparse(Y))):
         return Unsupported("metric", f"{metric} is not compiled for this", "use another metric")
-    if metric in ("minkowski", "p"):
-        return _metrics.refusal("minkowski", X, Y, True, kwds)
+    if metric == "seuclidean" and "V" not in kwds:
+        return Unsupported("metric_kwargs", "the variances are missing", "pass V")
+    if metric in ("minkowski", "p", "seuclidean"):
+        return _metrics.refusal("minkowski" if metric == "p" else metric, X, Y, True, kwds)
     if kwds and not (metric == "euclidean" and set(kwds) == {"squared"}):
         return Unsupported("metric_kwargs", f"{metric} is compiled without any", "leave them out")
     return None
@@ -112,13 +117,15 @@ def _in_one_pass(
 ) -> tuple[np.ndarray, np.ndarray]:
     dtype = X.dtype
     params: dict[str, Any] = {}
-    metric = NAMES.get(metric, metric)
-    if metric in ("minkowski", "p"):
+    given, metric = metric, NAMES.get(metric, metric)
+    if metric in ("minkowski", "p", "seuclidean"):
         resolved = _metrics.resolve(metric, X, Y, kwds)
         assert resolved is not None  # only a VI may have no root
         metric, X, Y, params = resolved
     elif metric == "euclidean":
         metric = "sqeuclidean" if kwds.get("squared") else metric
+    elif given == "matching":  # of truth values, as scikit-learn has it here
+        X, Y = (X != 0).astype(np.float64), (Y != 0).astype(np.float64)
     elif metric == "haversine" and X.shape[1] != 2:
         raise ValueError("Haversine distance only valid in 2 dimensions")
     elif metric != "cosine_distance":

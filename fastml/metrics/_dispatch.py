@@ -15,6 +15,7 @@ from sklearn.utils.validation import _num_samples, check_non_negative
 
 from fastml._runtime.dispatch import Unsupported
 from fastml.metrics import _distances, _kernels, _metrics
+from fastml.metrics._booleans import BOOLEAN, of_truth_values
 from fastml.metrics._functions import by_function, function_refusal
 from fastml.metrics._rows import checked, jobs, pairs, replaces
 
@@ -92,16 +93,18 @@ def pairwise_distances(
             return _as_jobs_do(DISTANCES[metric](X, Y, **kwds), X, Y, n_jobs)
         if issparse(X) or issparse(Y):
             raise TypeError("scipy distance metrics do not support sparse matrices.")
-        if metric in _metrics.BOOLEAN:
+        if metric in BOOLEAN:
             if X.dtype != bool or (Y is not None and Y.dtype != bool):
                 message = f"Data was converted to boolean for metric {metric}"
                 warnings.warn(message, DataConversionWarning, stacklevel=2)
             X, Y = checked(X, Y, dtype=bool, ensure_all_finite=ensure_all_finite)
-            D = _metrics.of_truth_values(metric, X, Y)
+            D = of_truth_values(metric, X, Y, **kwds)
             if X is Y and effective_n_jobs(n_jobs) == 1:  # else SciPy is given two matrices
                 np.fill_diagonal(D, 0)
             return D
         X, Y = checked(X, Y, ensure_all_finite=ensure_all_finite)
+        if X is Y and effective_n_jobs(n_jobs) > 1 and not _metrics.is_finite(X):
+            Y = X.copy()  # SciPy is given two matrices, and a row with NaN is not 0 from itself
         return _as_jobs_do(_by_name(metric, X, Y, kwds), X, Y, n_jobs)
 
 

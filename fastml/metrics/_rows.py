@@ -83,8 +83,9 @@ def threads() -> int:
 
 
 def measure_of(metric: str, **params: Any) -> Any:
-    """The measure, with every parameter as a plain number."""
-    return native.Measure(metric, **{name: float(value) for name, value in params.items()})
+    """The measure, with every parameter as a plain number; weights as they are."""
+    plain = {name: v if name == "weights" else float(v) for name, v in params.items()}
+    return native.Measure(metric, **plain)
 
 
 def rows_of(X: Any) -> Rows:

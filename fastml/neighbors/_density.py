@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import lgamma, log, pi
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn import config_context
 from sklearn import neighbors as stock
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -15,29 +17,98 @@ from fastml._runtime.dispatch import Unsupported, accelerated
 from fastml._runtime.docs import documented_by
 from fastml._runtime.threads import n_threads
 from fastml._runtime.versioned import Versioned
+from fastml.neighbors._search import Searcher
 from fastml.neighbors._spaces import Space, space_of
 
 StockKernelDensity = stock.KernelDensity
 
 
-class _Sums(NamedTuple):
-    """What the sums of kernels are taken over."""
+class _TreeSums(NamedTuple):
+    """Sums of kernels of Euclidean distances, without what is too far to matter."""
 
     space: Space
     tree: KDTree
     weights: np.ndarray | None
 
+    def logarithms(self, X: np.ndarray, kernel: str, bandwidth: float) -> np.ndarray:
+        rows = np.require(self.space.rows(X), np.float64, "CA")
+        out = np.empty(X.shape[0])
+        self.tree.log_kernel_sums(rows, kernel, bandwidth, self.weights, out, n_threads())
+        return out
 
-def _space(model: Any) -> Space | None:
-    space = space_of(model.metric, model.metric_params or {})
-    return space if space is not None and space.metric == "euclidean" else None
+
+class _Sums(NamedTuple):
+    """Sums of kernels of distances by any other metric."""
+
+    searcher: Searcher
+    weights: np.ndarray | None
+
+    def logarithms(self, X: np.ndarray, kernel: str, bandwidth: float) -> np.ndarray:
+        pruned = kernel in COMPACT and self.searcher.tree is not None
+        return (self._near if pruned else self._everywhere)(X, kernel, bandwidth)
+
+    def _everywhere(self, X: np.ndarray, kernel: str, bandwidth: float) -> np.ndarray:
+        """From tables of distances, small enough to stay in cache between passes over them."""
+        out = np.empty(X.shape[0])
+        with config_context(working_memory=8 * PAIRS / 2**20):
+            for start, table in self.searcher.tables(X, None):
+                u = table / bandwidth
+                if kernel in COMPACT:
+                    least, y = 0.0, np.where(u < 1, COMPACT[kernel](u), 0.0)
+                else:
+                    x = u * u / 2 if kernel == "gaussian" else u
+                    least = x.min(axis=1)
+                    y = np.exp(least[:, None] - x)
+                sums = y.sum(axis=1) if self.weights is None else y @ self.weights
+                with np.errstate(divide="ignore"):
+                    out[start : start + len(u)] = np.log(sums) - least
+        return out
+
+    def _near(self, X: np.ndarray, kernel: str, bandwidth: float) -> np.ndarray:
+        """From what is within the bandwidth, so many queries at a time as have few neighbours."""
+        sums = np.empty(X.shape[0])
+        start, rows = 0, max(1, PAIRS // self.searcher.X.shape[0])
+        while start < len(X):
+            here = X[start : start + rows]
+            near = self.searcher.within(here, bandwidth, True, False, None)
+            u = near.distances / bandwidth
+            y = np.where(u < 1, COMPACT[kernel](u), 0.0)
+            if self.weights is not None:
+                y *= self.weights[near.rows]
+            query = np.repeat(np.arange(len(here)), np.diff(near.offsets))
+            sums[start : start + rows] = np.bincount(query, y, len(here))
+            start += rows
+            rows = min(4 * rows, max(1, PAIRS * len(here) // max(1, len(u))))
+        with np.errstate(divide="ignore"):
+            return np.log(sums)
+
+
+# Kernels that are 0 beyond the bandwidth.
+COMPACT: dict[str, Callable[[np.ndarray], Any]] = {
+    "tophat": lambda u: 1.0,
+    "epanechnikov": lambda u: 1 - u * u,
+    "linear": lambda u: 1 - u,
+    "cosine": lambda u: np.cos(pi / 2 * u),
+}
+# Distances at a time, and how few of them scikit-learn's tree finds sooner.
+PAIRS, FEW = 1 << 20, 20_000
+# Rows of which scikit-learn's tree passes over more than compiled tables make up for.
+MOST_IN_TABLES = 20_000
+# How tables call what trees have another name for.
+NAMES = {"infinity": "chebyshev", "p": "minkowski"}
 
 
 def _not_native(self, X):
-    if _space(self) is None:
-        return Unsupported(
-            "metric", "densities are compiled for Euclidean distances", "use metric='euclidean'"
-        )
+    if self.metric == "pyfunc":
+        return Unsupported("metric", "functions are not compiled here", "use a metric by name")
+    if self.kernel in COMPACT and len(self.tree_.data) > MOST_IN_TABLES:
+        params = self.metric_params or {}
+        if (
+            space_of(self.metric, params) is None
+            and NAMES.get(self.metric, self.metric) != "minkowski"
+        ):
+            reason = "scikit-learn's tree passes over what is beyond the bandwidth"
+            return Unsupported("metric", f"of {self.metric} distances {reason}", "leave it at that")
     return None
 
 
@@ -61,7 +132,7 @@ class KernelDensity(Versioned, StockKernelDensity):
     def fit(self, X, y=None, sample_weight=None):
         """Take the rows of `X` as those around which there is density."""
         # A box, since scoring may not change what the model holds.
-        self._fastml_sums: list[_Sums] = []
+        self._fastml_sums: list[_TreeSums | _Sums] = []
         return super().fit(X, y, sample_weight)
 
     @documented_by(StockKernelDensity.score_samples)
@@ -69,30 +140,32 @@ class KernelDensity(Versioned, StockKernelDensity):
     def score_samples(self, X):
         """The logarithm of the density at each row of `X`."""
         check_is_fitted(self)
-        X = validate_data(self, X, order="C", dtype=np.float64, reset=False)
         sums = self._sums()
-        density = np.empty(X.shape[0])
-        rows = np.require(sums.space.rows(X), np.float64, "CA")
-        sums.tree.log_kernel_sums(
-            rows, self.kernel, self.bandwidth_, sums.weights, density, n_threads()
-        )
+        if isinstance(sums, _Sums) and np.shape(X)[0] * len(sums.searcher.X) < FEW:
+            return super().score_samples(X)
+        X = validate_data(self, X, order="C", dtype=np.float64, reset=False)
+        density = sums.logarithms(X, self.kernel, self.bandwidth_)
         weights = self.tree_.sample_weight
         total = self.tree_.data.shape[0] if weights is None else self.tree_.sum_weight
         density += log_norm(self.kernel, X.shape[1]) - X.shape[1] * log(self.bandwidth_)
         density -= np.log(total)
         return density
 
-    def _sums(self) -> _Sums:
+    def _sums(self) -> _TreeSums | _Sums:
         box = vars(self).setdefault("_fastml_sums", [])
         if not box:
-            space = _space(self)
-            assert space is not None
+            params = self.metric_params or {}
+            space = space_of(self.metric, params)
             data, weights = np.asarray(self.tree_.data), self.tree_.sample_weight
             if weights is not None:
                 weights = np.asarray(weights)
                 data, weights = data[weights > 0], weights[weights > 0]
-            rows = np.require(space.rows(data), np.float64, "CA")
-            box.append(_Sums(space, KDTree(rows, n_threads=n_threads()), weights))
+            if space is not None and space.metric == "euclidean":
+                rows = np.require(space.rows(data), np.float64, "CA")
+                box.append(_TreeSums(space, KDTree(rows, n_threads=n_threads()), weights))
+            else:
+                metric = NAMES.get(self.metric, self.metric)
+                box.append(_Sums(Searcher(data, metric, params, "auto", 5), weights))
         return box[0]
 
     def __getstate__(self):

@@ -18,8 +18,7 @@ from fastml._native import neighbors as native
 from fastml._native.votes import Vote
 from fastml._runtime.threads import n_threads
 from fastml.metrics import pairwise_distances_chunked
-from fastml.neighbors._booleans import BOOLEANS
-from fastml.neighbors._booleans import tables as boolean_tables
+from fastml.metrics._booleans import BOOLEAN, of_truth_values
 from fastml.neighbors._kernels import FeatureSpace, batches_of, is_kernel
 from fastml.neighbors._spaces import as_floats, space_of
 from fastml.neighbors._trees import MOST_COLUMNS_FOR_RADIUS, tree_for
@@ -96,7 +95,7 @@ class Searcher:
             distances, rows = self._nearest_columns(X, k, threads)
             vote.count(*_as_votes(rows, distances), 0, threads)
         else:
-            for start, table in self._tables(X, n_jobs):
+            for start, table in self.tables(X, n_jobs):
                 distances, rows = smallest(table, k, start if X is None else None, threads)
                 vote.count(*_as_votes(rows, distances), start, threads)
 
@@ -147,12 +146,12 @@ class Searcher:
     def _nearest_in_chunks(self, X, k, n_jobs):
         found = [
             smallest(table, k, start if X is None else None, n_threads(n_jobs))
-            for start, table in self._tables(X, n_jobs)
+            for start, table in self.tables(X, n_jobs)
         ]
         distances, rows = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return distances, rows
 
-    def _tables(self, X: Any, n_jobs: int | None) -> Iterator[tuple[int, np.ndarray]]:
+    def tables(self, X: Any, n_jobs: int | None) -> Iterator[tuple[int, np.ndarray]]:
         """Distances from queries to all rows, as many queries at a time as memory allows."""
         queries = self.X if X is None else X
         if self.kernel is not None:
@@ -160,7 +159,7 @@ class Searcher:
             return
         if (
             isinstance(self.metric, str)
-            and self.metric in BOOLEANS
+            and self.metric in BOOLEAN
             and not issparse(queries)
             and not issparse(self.X)
         ):
@@ -170,7 +169,7 @@ class Searcher:
                     DataConversionWarning,
                     stacklevel=6,
                 )
-            yield from boolean_tables(self.metric, queries, self.X)
+            yield from _tables_of_truth_values(self.metric, queries, self.X, self.params)
             return
         # The one of these that has a name is not SciPy's, where signs differ.
         if isinstance(self.metric, DistanceMetric) or self.metric == "braycurtis":
@@ -218,7 +217,7 @@ class Searcher:
         n = (self.X if X is None else X).shape[0]
         radii = np.broadcast_to(radius, n)
         found = []
-        for start, table in self._tables(X, n_jobs):
+        for start, table in self.tables(X, n_jobs):
             near = table <= radii[start : start + table.shape[0], None]
             if X is None:
                 own = np.arange(table.shape[0])
@@ -230,6 +229,14 @@ class Searcher:
             order = np.lexsort((rows, distances, np.repeat(np.arange(n), counts)))
             distances, rows = distances[order], rows[order]
         return Neighborhoods(np.concatenate(([0], np.cumsum(counts))), rows, distances)
+
+
+def _tables_of_truth_values(
+    metric: str, X: Any, Y: Any, params: dict[str, Any]
+) -> Iterator[tuple[int, np.ndarray]]:
+    X, Y = np.asarray(X) != 0, np.asarray(Y) != 0
+    for batch in batches_of(X.shape[0], Y.shape[0]):
+        yield batch.start, of_truth_values(metric, X[batch], Y, **params)
 
 
 def _tables_of_object(metric: Any, X: Any, Y: Any) -> Iterator[tuple[int, np.ndarray]]:
