@@ -28,6 +28,13 @@ cdef extern from "kmeans/lloyd.h" namespace "fastml" nogil:
         float* upper
         float* lower
 
+    cdef cppclass KeptRows:
+        float* words
+        float* norms
+        float* lost
+
+    Py_ssize_t kept_size(Py_ssize_t, Py_ssize_t, bool_t, Py_ssize_t*) noexcept
+
     cdef cppclass CMemory "fastml::Memory"[T]:
         Bounds bounds
         int32_t* before
@@ -35,6 +42,7 @@ cdef extern from "kmeans/lloyd.h" namespace "fastml" nogil:
         T* centers
         double* sums
         double* weights
+        KeptRows kept
         bool_t wanted
         bool_t bounded
         int wait
@@ -201,7 +209,14 @@ cdef class Memory:
         cdef int32_t[:, ::1] lists = np.empty((2, self.rows.n), dtype=np.int32)
         cdef floating[:, ::1] centers = np.empty((k, self.rows.d), dtype=self.rows.X.dtype)
         cdef double[::1] sums = np.empty(k * (self.rows.d + 1))
-        self.buffers = bounds, lists, centers, sums
+        cdef Py_ssize_t stride
+        cdef Py_ssize_t size = kept_size(self.rows.n, self.rows.d, floating is float, &stride)
+        cdef float[::1] kept = np.empty(size, dtype=np.float32)
+        self.buffers = bounds, lists, centers, sums, kept
+        if size:
+            memory.kept.words = &kept[0]
+            memory.kept.lost = &kept[size - stride]
+            memory.kept.norms = memory.kept.lost - stride
         memory.bounds.upper, memory.bounds.lower = &bounds[0, 0], &bounds[1, 0]
         memory.before, memory.work = &lists[0, 0], &lists[1, 0]
         memory.centers = &centers[0, 0]

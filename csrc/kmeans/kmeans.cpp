@@ -26,8 +26,8 @@ Status assign_dense(const Rows<T>& X, const T* w, const T* centers, ptrdiff_t k,
                     int n_threads) noexcept {
     Scratch<std::int32_t> work(X.n);
     if (!work) return Status::no_memory;
-    const Status status =
-        label_rows(X, nullptr, X.n, centers, k, Bounds{}, labels, work.get(), changed, n_threads);
+    const Status status = label_rows(X, nullptr, X.n, centers, k, Bounds{}, labels, work.get(),
+                                     nullptr, changed, n_threads);
     if (status != Status::ok || !sums) return status;
     return sum_by_label(X, w, labels, k, sums, weights, n_threads);
 }

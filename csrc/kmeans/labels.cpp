@@ -108,7 +108,7 @@ template <class T> struct Labelling {
 
     // The rows of list that stay open go to `open`, which may be list.
     Status narrow(const NarrowCenters& packed, const std::int32_t* list, ptrdiff_t n,
-                  std::int32_t* open, ptrdiff_t* n_open, ptrdiff_t* changed) const {
+                  KeptRows* kept, std::int32_t* open, ptrdiff_t* n_open, ptrdiff_t* changed) const {
         const Grid grid(n, blocks_for(static_cast<double>(n) * k * X.d));
         const ptrdiff_t per_thread = packed.scratch(X.d);
         Scratch<float> scratch(n_threads * per_thread);
@@ -118,11 +118,12 @@ template <class T> struct Labelling {
                                       : FML_PICK_NARROW(label_narrow_block<T, false>);
         const Status status = parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int worker) {
             moved[b] = 0;
-            left[b] =
-                run(X, list, grid.begin(b), grid.end(b), packed.packed, packed.index_bits, bounds,
-                    labels, open + grid.begin(b), &moved[b], scratch.get() + worker * per_thread);
+            left[b] = run(X, list, grid.begin(b), grid.end(b), packed.packed, packed.index_bits,
+                          bounds, kept, labels, open + grid.begin(b), &moved[b],
+                          scratch.get() + worker * per_thread);
         });
         if (status != Status::ok) return status;
+        if (kept) kept->filled = true;
         *n_open = 0;
         for (ptrdiff_t b = 0; b < grid.blocks; ++b) {
             std::memmove(open + *n_open, open + grid.begin(b), left[b] * sizeof *open);
@@ -169,7 +170,7 @@ template <class T> struct Labelling {
             sample[i] = list ? list[r] : static_cast<std::int32_t>(r);
         }
         ptrdiff_t n_open = 0;
-        const Status status = narrow(packed, sample, sampled, sample, &n_open, changed);
+        const Status status = narrow(packed, sample, sampled, nullptr, sample, &n_open, changed);
         *tells = n_open < 2 * sampled / 5;
         return status;
     }
@@ -182,10 +183,17 @@ template <class T> Margin<T> margin_of(const T* centers, ptrdiff_t k, ptrdiff_t 
     return {gamma<T>(d), static_cast<T>(std::sqrt(largest) * (1 + 1e-6)), T(0)};
 }
 
+ptrdiff_t kept_size(ptrdiff_t n, ptrdiff_t d, bool single, ptrdiff_t* stride) noexcept {
+    constexpr ptrdiff_t most = 1 << 24;  // 64 MB: beyond, rows come from memory in either form
+    *stride = ceil_div(n, block_unit) * block_unit;
+    const ptrdiff_t size = *stride * ((has_bfloat16() ? (d + 1) / 2 : d) + 2);
+    return (has_bfloat16() || !single) && size <= most ? size : 0;
+}
+
 template <class T>
 Status label_rows(const Rows<T>& X, const std::int32_t* list, ptrdiff_t n, const T* centers,
                   ptrdiff_t k, const Bounds& bounds, std::int32_t* labels, std::int32_t* work,
-                  ptrdiff_t* changed, int n_threads) noexcept {
+                  KeptRows* kept, ptrdiff_t* changed, int n_threads) noexcept {
     const double work_size = static_cast<double>(n) * k * X.d;
     n_threads = threads_for(work_size, n_threads);
     const Labelling<T> labelling{
@@ -205,13 +213,14 @@ Status label_rows(const Rows<T>& X, const std::int32_t* list, ptrdiff_t n, const
     if (status != Status::ok) return status;
     if (!tells) return labelling.exact(list, n, changed);
     ptrdiff_t n_open = 0;
-    status = labelling.narrow(packed, list, n, work, &n_open, changed);
+    if (list || (kept && !kept->words)) kept = nullptr;
+    status = labelling.narrow(packed, list, n, kept, work, &n_open, changed);
     return status == Status::ok ? labelling.exact(work, n_open, changed) : status;
 }
 
 template <class T>
-Status reach_rows(const Rows<T>& X, const T* centers, ptrdiff_t k, float* near,
-                  int n_threads) noexcept {
+Status reach_rows(const Rows<T>& X, const T* centers, ptrdiff_t k, const KeptRows& kept,
+                  float* near, int n_threads) noexcept {
     NarrowCenters packed(k, X.d);
     const Grid grid(X.n, blocks_for(static_cast<double>(X.n) * k * X.d));
     const ptrdiff_t per_thread = packed.scratch(X.d);
@@ -221,17 +230,18 @@ Status reach_rows(const Rows<T>& X, const T* centers, ptrdiff_t k, float* near,
     if (status != Status::ok) return status;
     const auto run = FML_PICK_NARROW(reach_narrow_block<T>);
     return parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int worker) {
-        run(X, grid.begin(b), grid.end(b), packed.packed, near,
+        run(X, grid.begin(b), grid.end(b), packed.packed, kept.filled ? &kept : nullptr, near,
             scratch.get() + worker * per_thread);
     });
 }
 
-#define FML_INSTANTIATE(T)                                                                         \
-    template Margin<T> margin_of(const T*, ptrdiff_t, ptrdiff_t) noexcept;                         \
-    template Status label_rows(const Rows<T>&, const std::int32_t*, ptrdiff_t, const T*,           \
-                               ptrdiff_t, const Bounds&, std::int32_t*, std::int32_t*, ptrdiff_t*, \
-                               int) noexcept;                                                      \
-    template Status reach_rows(const Rows<T>&, const T*, ptrdiff_t, float*, int) noexcept;
+#define FML_INSTANTIATE(T)                                                                        \
+    template Margin<T> margin_of(const T*, ptrdiff_t, ptrdiff_t) noexcept;                        \
+    template Status label_rows(const Rows<T>&, const std::int32_t*, ptrdiff_t, const T*,          \
+                               ptrdiff_t, const Bounds&, std::int32_t*, std::int32_t*, KeptRows*, \
+                               ptrdiff_t*, int) noexcept;                                         \
+    template Status reach_rows(const Rows<T>&, const T*, ptrdiff_t, const KeptRows&, float*,      \
+                               int) noexcept;
 FML_INSTANTIATE(float)
 FML_INSTANTIATE(double)
 

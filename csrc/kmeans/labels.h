@@ -41,18 +41,30 @@ template <class T> struct Packed {
     Margin<T> margin;
 };
 
+// All rows in lower precision, once they have been looked at in it: half as long or less, and in the
+// order that the kernels take them. See kept_size; null if they are not kept.
+struct KeptRows {
+    float *words, *norms, *lost;
+    bool filled;
+};
+
+// How many values that takes (single: rows are floats), of which the last *stride are those of lost and those before them of
+// norms; 0 if that would be too much to keep.
+std::ptrdiff_t kept_size(std::ptrdiff_t n, std::ptrdiff_t d, bool single,
+                         std::ptrdiff_t* stride) noexcept;
+
 // Labels (and bounds, if they are not null) of n rows, those of `list` or all. `work`, n entries,
 // may be the list itself, which is lost then. Sooner than with `packed` alone where scores in
-// lower precision tell most rows' labels; the same labels in any case. *changed, if not null:
-// how many are new.
+// lower precision tell most rows' labels; the same labels in any case. kept, or null: filled and
+// used where all rows are looked at. *changed, if not null: how many are new.
 template <class T>
 Status label_rows(const Rows<T>& X, const std::int32_t* list, std::ptrdiff_t n, const T* centers,
                   std::ptrdiff_t k, const Bounds& bounds, std::int32_t* labels, std::int32_t* work,
-                  std::ptrdiff_t* changed, int n_threads) noexcept;
+                  KeptRows* kept, std::ptrdiff_t* changed, int n_threads) noexcept;
 
 // near[i] = at most the distance from row i to the nearest of the centers.
 template <class T>
-Status reach_rows(const Rows<T>& X, const T* centers, std::ptrdiff_t k, float* near,
-                  int n_threads) noexcept;
+Status reach_rows(const Rows<T>& X, const T* centers, std::ptrdiff_t k, const KeptRows& kept,
+                  float* near, int n_threads) noexcept;
 
 }  // namespace fastml

@@ -44,10 +44,10 @@ template <class T> class Step {
         explicit operator bool() const { return moved && apart && order && rank; }
     };
 
-    // Cycles, roughly, that a row takes against some centers.
-    double full_cost(ptrdiff_t centers) const {
+    // Cycles, roughly, that a row takes against some centers; if it is kept, in order.
+    double full_cost(ptrdiff_t centers, bool kept = false) const {
         const double lanes = chosen_shape<float>().cols / 3.0;
-        return 1.2 * X_.d + centers * (0.5 * X_.d + 8) / (2 * lanes);
+        return (kept ? 0.2 : 1.2) * X_.d + centers * (0.5 * X_.d + 8) / (2 * lanes);
     }
     Status label_all();
     Status label_open(bool* done);
@@ -85,7 +85,7 @@ template <class T> Status Step<T>::label_all() {
     ptrdiff_t changed = 0;
     const Status status =
         label_rows(X_, nullptr, X_.n, centers_, k_, with_bounds ? memory_.bounds : Bounds{},
-                   labels_, memory_.work, &changed, n_threads_);
+                   labels_, memory_.work, &memory_.kept, &changed, n_threads_);
     memory_.bounded = status == Status::ok && with_bounds;
     return status;
 }
@@ -122,7 +122,7 @@ template <class T> Status Step<T>::label_open(bool* done) {
     status = list_open(drift, best.open, &n_open);
     if (status == Status::ok && n_open)
         status = label_rows(X_, memory_.work, n_open, centers_, k_, memory_.bounds, labels_,
-                            memory_.work, &changed, n_threads_);
+                            memory_.work, nullptr, &changed, n_threads_);
     memory_.bounded = status == Status::ok;
     return status;
 }
@@ -152,7 +152,7 @@ template <class T> Status Step<T>::find_moves(Moves& moves) const {
     const Rows<T> rows{centers_, nullptr, nullptr, k_, X_.d, nullptr};
     ptrdiff_t changed = 0;
     return label_rows(rows, nullptr, k_, centers_, k_, Bounds{own.get(), moves.apart.get()},
-                      labels.get(), work.get(), &changed, n_threads_);
+                      labels.get(), work.get(), nullptr, &changed, n_threads_);
 }
 
 // The cheapest number of movers, by how many rows of a sample would stay open.
@@ -173,11 +173,11 @@ template <class T> typename Step<T>::Plan Step<T>::plan(const Moves& moves) cons
         }
         open /= rows;
         const double doubtful = open * (1 - memory_.settled);
-        const double cost =
-            drift + (m ? full_cost(m) : 0) + open * look + doubtful * (full_cost(k_) + gather);
+        const double cost = drift + (m ? full_cost(m, memory_.kept.filled) : 0) + open * look +
+                            doubtful * (full_cost(k_) + gather);
         if (cost < best.cost) best = {m, cost, open};
     }
-    best.cost /= full_cost(k_);
+    best.cost /= full_cost(k_, memory_.kept.filled);
     return best;
 }
 
@@ -187,7 +187,7 @@ Status Step<T>::reach_movers(const Moves& moves, ptrdiff_t movers, float* near) 
     if (!chosen) return Status::no_memory;
     for (ptrdiff_t m = 0; m < movers; ++m)
         std::memcpy(chosen.get() + m * X_.d, centers_ + moves.order[m] * X_.d, X_.d * sizeof(T));
-    return reach_rows(X_, chosen.get(), movers, near, n_threads_);
+    return reach_rows(X_, chosen.get(), movers, memory_.kept, near, n_threads_);
 }
 
 // Rows whose label is in doubt, in memory_.work.

@@ -18,11 +18,12 @@ template <class T> struct Memory {
     std::int32_t* work;      // n
     T* centers;              // (k, d): those of the last step
     double *sums, *weights;  // (k, d) and k: of the labels before
-    bool wanted;             // few labels changed in the last step: bounds may pay
-    bool bounded;            // bounds hold, for `centers`
-    int wait;                // steps to go before bounds are tried again
-    int patience;            // how long to wait the next time
-    int age;                 // steps since the sums were last added up in full
+    KeptRows kept;
+    bool wanted;     // few labels changed in the last step: bounds may pay
+    bool bounded;    // bounds hold, for `centers`
+    int wait;        // steps to go before bounds are tried again
+    int patience;    // how long to wait the next time
+    int age;         // steps since the sums were last added up in full
     double settled;  // of the rows whose label was in doubt, the share whose distance told it
 };
 

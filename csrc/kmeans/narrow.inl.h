@@ -164,20 +164,31 @@ void pack_narrow_panel(const T* centers, std::ptrdiff_t k, std::ptrdiff_t d, std
     }
 }
 
-// Scores of the rows of one panel. scratch: a panel of floats and one of words, then the spill.
+// Scores of the rows of one panel. kept: null, or of all rows in order. scratch: a panel of floats
+// and one of words, then the spill.
 template <class T, class Epilogue>
 FML_INLINE void score_narrow(const Rows<T>& X, const Picked& pick, std::ptrdiff_t i,
-                             const Packed<float>& centers, float* scratch, float* norms,
-                             float* lost, Epilogue& epilogue) {
+                             const Packed<float>& centers, const KeptRows* kept, float* scratch,
+                             float* norms, float* lost, Epilogue& epilogue) {
     constexpr int cols = tile_cols<float>;
     const std::ptrdiff_t depth = narrow_depth(X.d);
     float *panel = scratch, *words = panel + cols * X.d, *spill = words + cols * depth;
-    gather_panel<float, cols>(X, pick, i, panel);
-    panel_norms(panel, X.d, norms);
-    narrow_rows(panel, X.d, words, norms, lost);
+    if (kept) words = kept->words + i * depth;
+    if (kept && kept->filled) {
+        std::memcpy(norms, kept->norms + i, cols * sizeof *norms);
+        std::memcpy(lost, kept->lost + i, cols * sizeof *lost);
+    } else {
 #if !defined(FML_BFLOAT16)
-    words = panel;
+        panel = words;
 #endif
+        gather_panel<float, cols>(X, pick, i, panel);
+        panel_norms(panel, X.d, norms);
+        narrow_rows(panel, X.d, words, norms, lost);
+        if (kept) {
+            std::memcpy(kept->norms + i, norms, cols * sizeof *norms);
+            std::memcpy(kept->lost + i, lost, cols * sizeof *lost);
+        }
+    }
     multiply_panel<NarrowProduct>(centers.panels, centers.n_panels, words, depth, spill, epilogue);
 }
 
@@ -187,8 +198,8 @@ template <class T, bool bounded>
 std::ptrdiff_t label_narrow_block(const Rows<T>& X, const std::int32_t* list, std::ptrdiff_t begin,
                                   std::ptrdiff_t end, const Packed<float>& centers,
                                   std::int32_t index_bits, const Bounds& bounds,
-                                  std::int32_t* labels, std::int32_t* open, std::ptrdiff_t* changed,
-                                  float* scratch) {
+                                  const KeptRows* kept, std::int32_t* labels, std::int32_t* open,
+                                  std::ptrdiff_t* changed, float* scratch) {
     constexpr int lanes = Simd<float>::lanes, cols = tile_cols<float>;
     const Picked pick{list, end};
     std::ptrdiff_t n_open = 0;
@@ -197,7 +208,7 @@ std::ptrdiff_t label_narrow_block(const Rows<T>& X, const std::int32_t* list, st
         float norms[cols], lost[cols], best[cols], second[cols], upper[cols], lower[cols];
         std::int32_t label[cols], sure[cols];
         NarrowNearest nearest(centers.bias, index_bits);
-        score_narrow(X, pick, i, centers, scratch, norms, lost, nearest);
+        score_narrow(X, pick, i, centers, kept, scratch, norms, lost, nearest);
         for (int v = 0; v < tile_vecs; ++v) {
             store(best + v * lanes, nearest.best[v]);
             store(second + v * lanes, nearest.second[v]);
@@ -233,14 +244,15 @@ std::ptrdiff_t label_narrow_block(const Rows<T>& X, const std::int32_t* list, st
 // near[i] = at most the distance from row i to the nearest of the centers.
 template <class T>
 void reach_narrow_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end,
-                        const Packed<float>& centers, float* near, float* scratch) {
+                        const Packed<float>& centers, const KeptRows* kept, float* near,
+                        float* scratch) {
     constexpr int lanes = Simd<float>::lanes, cols = tile_cols<float>;
     const Picked pick{nullptr, end};
     for (std::ptrdiff_t i = begin; i < end; i += cols) {
         const std::ptrdiff_t rows = end - i < cols ? end - i : cols;
         float norms[cols], lost[cols], best[cols];
         Nearest<float, false> nearest(centers.bias);
-        score_narrow(X, pick, i, centers, scratch, norms, lost, nearest);
+        score_narrow(X, pick, i, centers, kept, scratch, norms, lost, nearest);
         for (int v = 0; v < tile_vecs; ++v) store(best + v * lanes, nearest.best[v]);
         for (std::ptrdiff_t r = 0; r < rows; ++r) {
             const float error =

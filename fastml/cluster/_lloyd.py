@@ -111,7 +111,10 @@ def relabel(
 
 
 def memory_for(rows: Rows, w: np.ndarray | None, k: int, threads: int) -> native.Memory | None:
-    """What saves work between iterations, where labelling a row is work enough: 16 bytes a row."""
+    """What saves work between iterations, where labelling a row is work enough.
+
+    16 bytes a row, and what lower precision makes of the rows if that is 64 MB at most.
+    """
     light = k * (rows.d + 16) < 3000 or rows.n * rows.d * k < 1 << 20
     if issparse(rows.X) or light:
         return None
