@@ -176,7 +176,7 @@ def test_haversine_near_and_far():
     rng = np.random.default_rng(0)
     X = rng.uniform([-np.pi / 2, -np.pi], [np.pi / 2, np.pi], size=(300, 2))
     near, antipodes = X + 1e-9 * rng.normal(size=X.shape), X * [-1, 1] + [0, np.pi]
-    for Y in (X[::-1], near, X + [0, 6 * np.pi], X + [0, 2e7 * np.pi]):
+    for Y in (X[::-1], near, X + np.array([0, 6 * np.pi]), X + np.array([0, 2e7 * np.pi])):
         expected = stock.haversine_distances(X, Y)
         np.testing.assert_allclose(ours.haversine_distances(X, Y), expected, rtol=1e-12)
     expected = stock.haversine_distances(X, antipodes)  # there it is known to half the digits

@@ -186,6 +186,27 @@ def column_moments(
     check(status)
 
 
+def move_centers(
+    const floating[:, ::1] centers,  # IN
+    floating[::1] counts,            # INOUT: the weight that each is the mean of
+    const double[:, ::1] sums,       # IN: of rows that join them
+    const double[::1] weights,       # IN
+    floating[:, ::1] moved,          # OUT
+):
+    """The means of centers together with the rows that join them."""
+    cdef Py_ssize_t j, p
+    cdef double count, total
+    with nogil:
+        for j in range(centers.shape[0]):
+            if weights[j] > 0:
+                count, total = counts[j], counts[j] + weights[j]
+                for p in range(centers.shape[1]):
+                    moved[j, p] = <floating>((sums[j, p] + centers[j, p] * count) / total)
+                counts[j] = <floating>total
+            else:
+                moved[j] = centers[j]
+
+
 cdef class Memory:
     """What Lloyd's steps on dense rows remember: bounds on distances, and the sums of clusters.
 

@@ -200,15 +200,8 @@ class MiniBatchKMeans(Versioned, CallbackSupportMixin, NearestCenter, StockMiniB
         sums, weights = np.empty(centers.shape), np.empty(len(centers))
         native.sum_by_label(Rows(X), w, labels, sums, weights, self._n_threads)
 
-        counts = self._counts
-        total = counts + weights
-        hit = np.flatnonzero(weights > 0)
-        sums = sums[hit]
-        sums += centers[hit] * counts[hit, None]
-        sums /= total[hit, None]
-        moved = centers.copy()
-        moved[hit] = sums
-        counts[hit] = total[hit]
+        moved = np.empty_like(centers)
+        native.move_centers(centers, self._counts, sums, weights, moved)
         if reassign and self.reassignment_ratio > 0:
             self._reassign(X, moved, random_state)
         return moved, inertia

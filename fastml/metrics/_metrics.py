@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastml._runtime.dispatch import Unsupported
-from fastml.metrics._booleans import BOOLEAN
 
 # Their parameters.
 COMPILED = {
