@@ -12,6 +12,7 @@ from scipy.spatial.distance import cdist
 from sklearn.exceptions import DataConversionWarning
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.metrics import DistanceMetric
+from sklearn.metrics.pairwise import haversine_distances
 
 import fastml
 from fastml import neighbors
@@ -371,3 +372,39 @@ def test_trees_find_what_brute_force_finds(p):
         )
         np.testing.assert_array_equal(np.concatenate(got[1]), np.concatenate(expected[1]))
         np.testing.assert_allclose(np.concatenate(got[0]), np.concatenate(expected[0]))
+
+
+@pytest.mark.parametrize("spread", [1, 1e-7, 0])
+def test_on_a_sphere(spread):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.arcsin(rng.uniform(-1, 1, 3000)), rng.uniform(-4, 4, 3000)])
+    X[1000:] = X[rng.integers(1000, size=2000)] + spread * rng.normal(size=(2000, 2))
+    Q = X[::30] + spread * rng.normal(size=(100, 2))
+    models = [
+        module.NearestNeighbors(n_neighbors=4, metric="haversine", algorithm=algorithm).fit(X)
+        for module, algorithm in ((neighbors, "auto"), (stock, "brute"))
+    ]
+    exact = haversine_distances(Q, X)
+    with fastml.config_context(strict=True):
+        for queries in (Q, None):
+            ours, theirs = (model.kneighbors(queries) for model in models)
+            np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-9, atol=1e-15)
+            if queries is not None:
+                chosen = np.take_along_axis(exact, ours[1], axis=1)
+                np.testing.assert_allclose(chosen, ours[0], rtol=1e-9, atol=1e-15)
+            else:
+                assert not (ours[1] == np.arange(len(X))[:, None]).any()
+            radius = 0.02 if spread == 1 else 1.5e-7
+            found, expected = (
+                model.radius_neighbors(queries, radius, sort_results=True) for model in models
+            )
+            for a, b in zip(found[0], expected[0], strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-15)
+    y = rng.integers(3, size=3000)
+    votes = [
+        module.KNeighborsClassifier(5, weights="distance", metric="haversine").fit(X, y)
+        for module in (neighbors, stock)
+    ]
+    if spread:  # else nobody says which of the equals are near
+        a, b = (model.predict_proba(Q) for model in votes)
+        np.testing.assert_allclose(a, b, atol=1e-6)

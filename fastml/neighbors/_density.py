@@ -44,7 +44,8 @@ class _Sums(NamedTuple):
     weights: np.ndarray | None
 
     def logarithms(self, X: np.ndarray, kernel: str, bandwidth: float) -> np.ndarray:
-        pruned = kernel in COMPACT and self.searcher.tree is not None
+        in_tree = self.searcher.tree is not None or self.searcher.sphere is not None
+        pruned = kernel in COMPACT and in_tree
         return (self._near if pruned else self._everywhere)(X, kernel, bandwidth)
 
     def _everywhere(self, X: np.ndarray, kernel: str, bandwidth: float) -> np.ndarray:
@@ -94,6 +95,8 @@ COMPACT: dict[str, Callable[[np.ndarray], Any]] = {
 PAIRS, FEW = 1 << 20, 20_000
 # Rows of which scikit-learn's tree passes over more than compiled tables make up for.
 MOST_IN_TABLES = 20_000
+# Metrics that have a compiled tree, beyond those that are the Euclidean distance of other rows.
+IN_TREES = ("haversine", "minkowski", "p")
 # How tables call what trees have another name for.
 NAMES = {"infinity": "chebyshev", "p": "minkowski"}
 
@@ -103,10 +106,7 @@ def _not_native(self, X):
         return Unsupported("metric", "functions are not compiled here", "use a metric by name")
     if self.kernel in COMPACT and len(self.tree_.data) > MOST_IN_TABLES:
         params = self.metric_params or {}
-        if (
-            space_of(self.metric, params) is None
-            and NAMES.get(self.metric, self.metric) != "minkowski"
-        ):
+        if space_of(self.metric, params) is None and self.metric not in IN_TREES:
             reason = "scikit-learn's tree passes over what is beyond the bandwidth"
             return Unsupported("metric", f"of {self.metric} distances {reason}", "leave it at that")
     return None

@@ -21,7 +21,8 @@ from fastml.metrics import pairwise_distances_chunked
 from fastml.metrics._booleans import BOOLEAN, of_truth_values
 from fastml.neighbors._kernels import FeatureSpace, batches_of, is_kernel
 from fastml.neighbors._spaces import as_floats, space_of
-from fastml.neighbors._trees import MOST_COLUMNS_FOR_RADIUS, tree_for
+from fastml.neighbors._sphere import Sphere
+from fastml.neighbors._trees import FEWEST_ROWS, MOST_COLUMNS_FOR_RADIUS, tree_for
 
 
 class Neighborhoods(NamedTuple):
@@ -59,6 +60,8 @@ class Searcher:
         self.targets: np.ndarray | None = None
         trees = algorithm != "brute" and not issparse(X)
         self.tree = self._make_tree(k) if trees else None
+        on_sphere = trees and isinstance(metric, str) and metric == "haversine"
+        self.sphere = Sphere(X) if on_sphere and len(X) >= FEWEST_ROWS else None
 
     def _make_tree(self, k: int) -> Any:
         if self.space is not None and self.space.metric in ("euclidean", "manhattan", "chebyshev"):
@@ -77,6 +80,8 @@ class Searcher:
         """The `k` nearest rows to each query; without `X`, to each row but itself."""
         if self.tree is not None and not issparse(X):
             return self._nearest_in_tree(X, k, n_threads(n_jobs))
+        if self.sphere is not None and not issparse(X):
+            return self.sphere.nearest(X, k, n_threads(n_jobs))
         if self.space is not None and not issparse(X):
             return self._nearest_rows(X, k, return_distance, n_threads(n_jobs))
         if self.metric == "precomputed":
@@ -91,8 +96,8 @@ class Searcher:
         elif self.space is not None and not issparse(X):
             queries, data = self._in_one_dtype(X)
             native.vote(queries, data, self.space.metric, X is None, k, vote, threads)
-        elif self.metric == "precomputed":
-            distances, rows = self._nearest_columns(X, k, threads)
+        elif self.metric == "precomputed" or self.sphere is not None:
+            distances, rows = self.nearest(X, k, True, n_jobs)
             vote.count(*_as_votes(rows, distances), 0, threads)
         else:
             for start, table in self.tables(X, n_jobs):
@@ -193,6 +198,8 @@ class Searcher:
                 *self.tree.query_radius(queries, radius, n_threads(n_jobs), return_distance, sort)
             )
             return found.without_themselves() if X is None else found
+        if self.sphere is not None and not issparse(X):
+            return Neighborhoods(*self.sphere.within(X, radius, sort, n_threads(n_jobs)))
         if self.space is not None and not issparse(X):
             return self._rows_within(X, radius, return_distance, sort, n_threads(n_jobs))
         if self.metric == "precomputed" and issparse(self.X if X is None else X):
