@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import resource
 import subprocess
 import sys
@@ -84,7 +85,8 @@ def search(algorithm: str, queries: int) -> Callable[..., Call]:
 def assignment(n: int, d: int, k: int) -> Call:
     from fastml.cluster import KMeans
 
-    model = KMeans(k, init=rows(k, d, 1), n_init=1, max_iter=1).fit(rows(2 * k, d, 2))
+    # Of so many rows that no two centers are one: between equals, no lower precision tells.
+    model = KMeans(k, init=rows(k, d, 1), n_init=1, max_iter=1).fit(rows(50 * k, d, 2))
     X = rows(n, d)
     return lambda: model.predict(X)
 
@@ -182,10 +184,18 @@ def measure(name: str, shape: Mapping[str, int]) -> None:
     print(min(times), memory)
 
 
+# Results beyond some megabytes glibc returns to the system when they are freed, and asks for again:
+# that can take longer than to compute them.
+KEEP_MEMORY = {name: str(1 << 40) for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")}
+
+
 def in_child(name: str, shape: Mapping[str, int]) -> tuple[float, float]:
     arguments = [name, *(f"{key}={value}" for key, value in shape.items())]
     command = [sys.executable, __file__, "--measure", *arguments]
-    output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    environment = os.environ | KEEP_MEMORY
+    output = subprocess.run(
+        command, stdout=subprocess.PIPE, text=True, check=True, env=environment
+    ).stdout
     seconds, memory = output.split()
     return float(seconds), float(memory)
 
