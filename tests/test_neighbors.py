@@ -408,3 +408,18 @@ def test_on_a_sphere(spread):
     if spread:  # else nobody says which of the equals are near
         a, b = (model.predict_proba(Q) for model in votes)
         np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+@pytest.mark.parametrize("metric", ["braycurtis", "minkowski"])
+def test_metrics_that_compiled_tables_and_trees_take(metric):
+    rng = np.random.default_rng(0)
+    X = rng.random((2500, 3)).round(2)
+    params = {"p": 3, "metric_params": {"w": [1.0, 0.0, 2.5]}} if metric == "minkowski" else {}
+    for Z in (X, np.vstack([X, [[0, 0, 0]]]), X - 0.5):
+        distances = []
+        for module, algorithm in ((neighbors, "auto"), (stock, "ball_tree")):
+            model = module.NearestNeighbors(
+                n_neighbors=4, metric=metric, algorithm=algorithm, **params
+            )
+            distances.append(model.fit(Z).kneighbors(Z[-300:])[0])
+        np.testing.assert_allclose(*distances, rtol=1e-12, atol=1e-14)

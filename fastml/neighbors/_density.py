@@ -49,9 +49,10 @@ class _Sums(NamedTuple):
         return (self._near if pruned else self._everywhere)(X, kernel, bandwidth)
 
     def _everywhere(self, X: np.ndarray, kernel: str, bandwidth: float) -> np.ndarray:
-        """From tables of distances, small enough to stay in cache between passes over them."""
+        """From tables of distances, of as few rows as their making allows."""
         out = np.empty(X.shape[0])
-        with config_context(working_memory=8 * PAIRS / 2**20):
+        n = self.searcher.X.shape[0]
+        with config_context(working_memory=max(PAIRS, 64 * n) * 8 / 2**20):
             for start, table in self.searcher.tables(X, None):
                 u = table / bandwidth
                 if kernel in COMPACT:

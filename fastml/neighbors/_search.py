@@ -66,13 +66,19 @@ class Searcher:
     def _make_tree(self, k: int) -> Any:
         if self.space is not None and self.space.metric in ("euclidean", "manhattan", "chebyshev"):
             return tree_for(self.space.metric, 2, self.data, k)
-        if self.kernel is None and self.metric == "minkowski" and self.params.get("w") is None:
-            return tree_for("minkowski", self.params["p"], as_floats(self.X), k)
+        if self.kernel is None and self.metric == "minkowski":
+            rows = self._for_tree(self.X)
+            if np.isfinite(rows).all():
+                return tree_for("minkowski", self.params["p"], rows, k)
         return None
 
     def _for_tree(self, X: Any) -> np.ndarray:
         rows = as_floats(X) if self.space is None else self.space.rows(X)
-        return rows.astype(np.float64, copy=False)
+        rows = rows.astype(np.float64, copy=False)
+        if self.space is not None or self.params.get("w") is None:
+            return rows
+        with np.errstate(all="ignore"):
+            return rows * np.asarray(self.params["w"], np.float64) ** (1 / self.params["p"])
 
     def nearest(
         self, X: Any, k: int, return_distance: bool, n_jobs: int | None
@@ -176,8 +182,10 @@ class Searcher:
                 )
             yield from _tables_of_truth_values(self.metric, queries, self.X, self.params)
             return
-        # The one of these that has a name is not SciPy's, where signs differ.
-        if isinstance(self.metric, DistanceMetric) or self.metric == "braycurtis":
+        # The one of these that has a name is not SciPy's, where signs differ or nothing is there.
+        if isinstance(self.metric, DistanceMetric) or (
+            self.metric == "braycurtis" and not (_is_positive(queries) and _is_positive(self.X))
+        ):
             yield from _tables_of_object(self.metric, queries, self.X)
             return
         chunks = pairwise_distances_chunked(
@@ -236,6 +244,11 @@ class Searcher:
             order = np.lexsort((rows, distances, np.repeat(np.arange(n), counts)))
             distances, rows = distances[order], rows[order]
         return Neighborhoods(np.concatenate(([0], np.cumsum(counts))), rows, distances)
+
+
+def _is_positive(X: Any) -> bool:
+    """Whether no entry of any row is negative, and not all are zero."""
+    return not issparse(X) and bool(np.min(X) >= 0 and np.any(X, axis=1).all())
 
 
 def _tables_of_truth_values(
