@@ -22,6 +22,11 @@ X = np.c_[rng.normal(size=(N, 3)), rng.integers(0, 4, (N, 2))]
 SCORE = X[:, 0] + X[:, 3] + rng.normal(size=N)
 CLASSES = np.array(["b", "a", "c"])[np.digitize(SCORE, [0.5, 2])]
 COUNTS, REAL = rng.integers(0, 3, N), rng.random(N)
+NAMES_OF_SPARSE = [
+    *(f"{name}Classifier" for name in ("RandomForest", "ExtraTrees", "Bagging", "AdaBoost")),
+    *(f"{name}Regressor" for name in ("RandomForest", "ExtraTrees", "Bagging", "AdaBoost")),
+    "IsolationForest",
+]
 HELD_OUT = rng.normal(size=(40, 5)) * 2
 
 
@@ -129,11 +134,19 @@ def test_a_backend_of_the_users(name, backend):
     assert_same_trees(found, expected)
 
 
+def repeated(X):
+    """CSC with an entry twice, of which scikit-learn's trees make what they can."""
+    S = sparse.csc_matrix(X, dtype=np.float32)
+    indptr = S.indptr + (np.arange(S.shape[1] + 1) > 0)
+    parts = np.r_[S.data[0], S.data], np.r_[S.indices[0], S.indices], indptr
+    return sparse.csc_matrix(parts, shape=S.shape)
+
+
 def test_what_is_left_to_scikit_learn():
     forest = ensemble.RandomForestClassifier(3, random_state=0)
     with fastml.config_context(strict=True):
-        with pytest.raises(fastml.NotAcceleratedError, match="dense"):
-            forest.fit(sparse.csr_matrix(X), CLASSES)
+        with pytest.raises(fastml.NotAcceleratedError, match="sum_duplicates"):
+            forest.fit(repeated(X), CLASSES)
         with pytest.raises(fastml.NotAcceleratedError, match="SVC"):
             ensemble.BaggingClassifier(SVC()).fit(X, CLASSES)
         with pytest.raises(fastml.NotAcceleratedError, match="negative"):
@@ -142,10 +155,21 @@ def test_what_is_left_to_scikit_learn():
             base = tree.DecisionTreeRegressor(criterion=sklearn.tree._criterion.MSE(1, N))
             ensemble.BaggingRegressor(base, n_estimators=2).fit(X, SCORE)
     theirs = sklearn.ensemble.RandomForestClassifier(3, random_state=0)
-    expected = theirs.fit(sparse.csr_matrix(X), CLASSES).predict_proba(X)
-    np.testing.assert_array_equal(
-        forest.fit(sparse.csr_matrix(X), CLASSES).predict_proba(X), expected
-    )
+    expected = theirs.fit(repeated(X), CLASSES).predict_proba(X)
+    np.testing.assert_array_equal(forest.fit(repeated(X), CLASSES).predict_proba(X), expected)
+
+
+@pytest.mark.parametrize("form", ["csr_matrix", "csc_array", "coo_array"])
+@pytest.mark.parametrize("name", NAMES_OF_SPARSE)
+def test_sparse_rows(name, form):
+    S = getattr(sparse, form)(np.where(X > 0.5, X, 0))
+    y = SCORE if name.endswith("Regressor") else CLASSES
+    params = {"n_estimators": 4, "random_state": 0}
+    ours = getattr(ensemble, name)(**params)
+    theirs = getattr(sklearn.ensemble, name)(**params)
+    with fastml.config_context(strict=True):
+        assert_same_trees(ours.fit(S, y), theirs.fit(S, y))
+        np.testing.assert_allclose(ours.predict(S), theirs.predict(S), rtol=1e-14)
 
 
 def test_nothing_half_grown_is_left(monkeypatch):
@@ -235,7 +259,7 @@ def test_misclassification():
     forest = ensemble.RandomForestClassifier(5, criterion="misclassification", random_state=0)
     assert forest.fit(X, CLASSES).score(X, CLASSES) > 0.8
     with pytest.raises(ValueError, match="misclassification"):
-        forest.fit(sparse.csr_matrix(X), CLASSES)
+        forest.fit(X, CLASSES, REAL - 0.1)
     with pytest.raises(ValueError, match="criterion"):
         tree.DecisionTreeRegressor(criterion="misclassification").fit(X, SCORE)
 

@@ -19,7 +19,9 @@ import pytest
 import sklearn
 import sklearn.ensemble
 import sklearn.tree
+from scipy import sparse
 
+import fastml
 import fastml.ensemble
 import fastml.tree
 from fastml._native import trees as native
@@ -65,21 +67,37 @@ COLUMNS = {
 }
 
 
-def draw_rows(rng, n, missing):
-    d = int(rng.integers(1, 9))
+def _columns(rng, n, d):
     kinds = list(COLUMNS)
     if rng.random() < 0.5:  # all columns alike
         kinds = [kinds[rng.integers(len(kinds))]]
     X = np.stack([COLUMNS[kinds[rng.integers(len(kinds))]](rng, n) for _ in range(d)], axis=1)
-    X = X.astype(np.float32)
+    return X.astype(np.float32)
+
+
+def draw_rows(rng, n, missing):
+    d = int(rng.integers(1, 9))
+    X = _columns(rng, n, d)
     if missing:
         X[rng.random((n, d)) < rng.choice([0.05, 0.5])] = np.nan
         X[:, rng.integers(d)] = np.nan if rng.random() < 0.1 else 0
     return np.asfortranarray(X) if rng.random() < 0.3 else X
 
 
+def draw_sparse_rows(rng, n):
+    """CSC or CSR, with few zeros or many, some of them among the entries."""
+    d = int(rng.integers(1, 30))
+    X = _columns(rng, n, d)
+    X[rng.random((n, d)) >= rng.choice([0.01, 0.1, 0.5, 1])] = 0
+    X = (sparse.csc_matrix if rng.random() < 0.7 else sparse.csr_matrix)(X)
+    X.data[rng.random(X.nnz) < rng.choice([0, 0.2])] = 0
+    return X
+
+
 def draw_targets(rng, X, classification, criterion, outputs):
-    n = len(X)
+    n = X.shape[0]
+    if sparse.issparse(X):
+        X = X.toarray()
     score = np.nan_to_num(X.astype(np.float64)).clip(-9, 9) @ rng.normal(size=X.shape[1])
     columns = []
     for _ in range(outputs):
@@ -135,6 +153,9 @@ def draw_case(seed, family, rows, at_least=1):
         "random": "ExtraTree",
         "forest": ["RandomForest", "ExtraTrees"][rng.integers(2)],
     }
+    of_sparse = family == "sparse"
+    if of_sparse:
+        family = list(names)[rng.integers(3)]
     name, is_forest = names[family] + role, family == "forest"
     criteria = ["gini", "entropy"] if classification else ["squared_error", "poisson"]
     if rng.random() < 0.15 and not classification and n <= 3000:
@@ -143,7 +164,7 @@ def draw_case(seed, family, rows, at_least=1):
         "criterion": criteria[rng.integers(len(criteria))],
         "random_state": int(rng.integers(1000)),
     }
-    X = draw_rows(rng, n, missing=bool(rng.random() < 0.3))
+    X = draw_sparse_rows(rng, n) if of_sparse else draw_rows(rng, n, bool(rng.random() < 0.3))
     outputs = 1 if rng.random() < 0.8 else 2
     y = draw_targets(rng, X, classification, params["criterion"], outputs)
     binary = not classification or np.max(y) < 2
@@ -164,7 +185,7 @@ def fit(library, name, params, X, y, weights):
     """Return the fitted trees, or the error."""
     module = library.ensemble if "Forest" in name or "Trees" in name else library.tree
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), fastml.config_context(strict=True):
             warnings.simplefilter("ignore")
             model = getattr(module, name)(**params).fit(X, y, sample_weight=weights)
     except ValueError as error:
@@ -188,7 +209,7 @@ def difference(case):
     return None
 
 
-FAMILIES = {"best": 160, "random": 160, "forest": 80}
+FAMILIES = {"best": 160, "random": 160, "forest": 80, "sparse": 160}
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -198,7 +219,7 @@ def test_same_trees(family, part):
     for seed in range(part * count, (part + 1) * count):
         case = draw_case(seed, family, rows=1500)
         found = difference(case)
-        assert found is None, f"seed {seed}: {case[:2]} n={len(case[2])}: {found}"
+        assert found is None, f"seed {seed}: {case[:2]} X {case[2].shape}: {found}"
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -6,6 +6,7 @@ from libcpp cimport bool as bool_t
 from libcpp.vector cimport vector
 
 import numpy as np
+from scipy.sparse import issparse
 
 from sklearn.tree._tree import NODE_DTYPE
 
@@ -22,6 +23,9 @@ cdef extern from "trees/columns.h" namespace "fastml" nogil:
     cdef cppclass ColumnStore:
         Status rank(const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, int) noexcept
         Status copy(const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, int) noexcept
+        Status sparse(
+            const float*, const int32_t*, const int32_t*, Py_ssize_t, Py_ssize_t, bool_t, int
+        ) noexcept
         const CColumns& columns() noexcept
         Py_ssize_t bytes() noexcept
 
@@ -89,10 +93,8 @@ CRITERIA = {
 }
 
 
-def refusal(criterion, *, sparse):
+def refusal(criterion):
     """Why trees cannot be grown here, or None."""
-    if sparse:
-        return "trees of sparse data are not native"
     if criterion not in CRITERIA:
         return f"the criterion {criterion!r} is not native"
     return None
@@ -102,24 +104,42 @@ cdef class Columns:
     """The matrix `X` (n, d), float32 without infinities, as growing trees read it.
 
     With `ranks`, for best splits, each feature is kept as the ranks of its values; without, for
-    random splits, as it is. One object serves all trees of a forest.
+    random splits, as it is. Sparse ones are CSC, without missing values or repeated entries; their
+    indices ascend. One object serves all trees of a forest.
     """
     cdef ColumnStore store
     cdef readonly bint ranks
+    cdef tuple kept  # what the store points to
 
     def __init__(self, X, *, bint ranks, int n_threads):
-        cdef const float[:, :] view = X
-        cdef Py_ssize_t n = view.shape[0], d = view.shape[1]
-        cdef Py_ssize_t row = view.strides[0] // 4, column = view.strides[1] // 4
-        cdef Status status
-        if n > most_rows:
-            raise ValueError(f"trees take at most {most_rows} rows, not {n}")
+        if X.shape[0] > most_rows:
+            raise ValueError(f"trees take at most {most_rows} rows, not {X.shape[0]}")
         self.ranks = ranks
+        if issparse(X):
+            self.set_sparse(X, n_threads)
+        else:
+            self.set_dense(X, n_threads)
+
+    cdef set_dense(self, const float[:, :] X, int n_threads):
+        cdef Py_ssize_t n = X.shape[0], d = X.shape[1]
+        cdef Py_ssize_t row = X.strides[0] // 4, column = X.strides[1] // 4
+        cdef Status status
         with nogil:
-            if ranks:
-                status = self.store.rank(&view[0, 0], row, column, n, d, n_threads)
+            if self.ranks:
+                status = self.store.rank(&X[0, 0], row, column, n, d, n_threads)
             else:
-                status = self.store.copy(&view[0, 0], row, column, n, d, n_threads)
+                status = self.store.copy(&X[0, 0], row, column, n, d, n_threads)
+        check(status)
+
+    cdef set_sparse(self, X, int n_threads):
+        cdef const float[::1] data = X.data
+        cdef const int32_t[::1] indices = X.indices, indptr = X.indptr
+        cdef Py_ssize_t n = X.shape[0], d = X.shape[1]
+        cdef Status status
+        self.kept = X.data, X.indices
+        with nogil:
+            status = self.store.sparse(
+                &data[0], &indices[0], &indptr[0], n, d, self.ranks, n_threads)
         check(status)
 
     @property

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <new>
+#include <type_traits>
 
 #include "common/scratch.h"
 
@@ -77,6 +78,8 @@ std::int32_t number(const std::uint64_t* sorted, std::ptrdiff_t n, std::uint32_t
     return found;
 }
 
+int code_width(std::ptrdiff_t n_values) { return n_values < 128 ? 1 : n_values < 1 << 15 ? 2 : 4; }
+
 template <class Code>
 std::unique_ptr<char[]> narrow(const std::uint32_t* codes, std::ptrdiff_t n) {
     std::unique_ptr<char[]> bytes(new char[n * sizeof(Code)]);
@@ -84,16 +87,6 @@ std::unique_ptr<char[]> narrow(const std::uint32_t* codes, std::ptrdiff_t n) {
     for (std::ptrdiff_t i = 0; i < n; ++i) out[i] = static_cast<Code>(codes[i]);
     return bytes;
 }
-
-// What ranking one feature needs; one for each thread.
-struct Ranking {
-    explicit Ranking(std::ptrdiff_t n)
-        : pairs(2 * n), counts(n_digits * buckets), codes(n), values(n) {}
-    Scratch<std::uint64_t> pairs;
-    Scratch<std::uint32_t> counts, codes;
-    Scratch<float> values;
-    explicit operator bool() const { return pairs && counts && codes && values; }
-};
 
 // Runs task(feature, thread) for all features; an allocation that fails stops it.
 template <class Task>
@@ -111,40 +104,133 @@ Status for_features(std::ptrdiff_t d, int n_threads, Task task) {
 
 }  // namespace
 
-Status ColumnStore::rank(const float* X, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride,
-                         std::ptrdiff_t n, std::ptrdiff_t d, int n_threads) noexcept try {
+// What ranking m values needs; one for each thread.
+struct ColumnStore::Ranking {
+    explicit Ranking(std::ptrdiff_t m)
+        : pairs(2 * m), counts(n_digits * buckets), codes(m), values(m) {}
+    Scratch<std::uint64_t> pairs;
+    Scratch<std::uint32_t> counts, codes;
+    Scratch<float> values;
+    explicit operator bool() const { return pairs && counts && codes && values; }
+
+    // One for a thread that has none yet.
+    static const Ranking& of(std::unique_ptr<Ranking>& place, std::ptrdiff_t m) {
+        if (!place) place = std::make_unique<Ranking>(m);
+        if (!*place) throw std::bad_alloc();
+        return *place;
+    }
+    void set(std::ptrdiff_t i, float x) const {
+        pairs[i] = static_cast<std::uint64_t>(ordered(x)) << 32 | static_cast<std::uint64_t>(i);
+    }
+};
+
+void ColumnStore::reserve(std::ptrdiff_t d) {
     ranked_.resize(d);
     codes_.resize(d);
     values_.resize(d);
     missing_.reset(new bool[d]);
+}
+
+// Codes of the m pairs of the ranking.
+void ColumnStore::rank_feature(std::ptrdiff_t f, const Ranking& at, std::ptrdiff_t m) {
+    const std::uint64_t* sorted =
+        sort_pairs(at.pairs.get(), at.pairs.get() + m, m, at.counts.get());
+    missing_[f] = static_cast<std::uint32_t>(sorted[m - 1] >> 32) == nan_key;
+    const std::int32_t n_values = number(sorted, m, at.codes.get(), at.values.get());
+    const int width = code_width(n_values);
+    codes_[f] = width == 1   ? narrow<std::uint8_t>(at.codes.get(), m)
+                : width == 2 ? narrow<std::uint16_t>(at.codes.get(), m)
+                             : narrow<std::uint32_t>(at.codes.get(), m);
+    values_[f].reset(new float[n_values + 1]);
+    std::copy_n(at.values.get(), n_values, values_[f].get());
+    ranked_[f] = {codes_[f].get(), width, values_[f].get(), n_values, missing_[f]};
+}
+
+Status ColumnStore::rank(const float* X, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride,
+                         std::ptrdiff_t n, std::ptrdiff_t d, int n_threads) noexcept try {
+    reserve(d);
     std::vector<std::unique_ptr<Ranking>> rankings(n_threads);
     const Status status = for_features(d, n_threads, [&](std::ptrdiff_t f, int worker) {
-        if (!rankings[worker]) rankings[worker] = std::make_unique<Ranking>(n);
-        const Ranking& at = *rankings[worker];
-        if (!at) throw std::bad_alloc();
+        const Ranking& at = Ranking::of(rankings[worker], n);
         const float* x = X + f * column_stride;
-        for (std::ptrdiff_t i = 0; i < n; ++i)
-            at.pairs[i] = static_cast<std::uint64_t>(ordered(x[i * row_stride])) << 32 |
-                          static_cast<std::uint64_t>(i);
-        const std::uint64_t* sorted =
-            sort_pairs(at.pairs.get(), at.pairs.get() + n, n, at.counts.get());
-        const bool missing = static_cast<std::uint32_t>(sorted[n - 1] >> 32) == nan_key;
-        const std::int32_t n_values = number(sorted, n, at.codes.get(), at.values.get());
-        const int width = n_values < 128 ? 1 : n_values < 1 << 15 ? 2 : 4;
-        codes_[f] = width == 1   ? narrow<std::uint8_t>(at.codes.get(), n)
-                    : width == 2 ? narrow<std::uint16_t>(at.codes.get(), n)
-                                 : narrow<std::uint32_t>(at.codes.get(), n);
-        values_[f].reset(new float[n_values + 1]);
-        std::copy_n(at.values.get(), n_values, values_[f].get());
-        ranked_[f] = {codes_[f].get(), width, values_[f].get(), n_values, missing};
-        missing_[f] = missing;
+        for (std::ptrdiff_t i = 0; i < n; ++i) at.set(i, x[i * row_stride]);
+        rank_feature(f, at, n);
     });
     bytes_ = 0;
     for (const Column& column : ranked_) bytes_ += n * column.width + 4 * column.n_values;
-    columns_ = {n, d, ranked_.data(), nullptr, missing_.get()};
+    columns_ = {n, d, ranked_.data(), nullptr, missing_.get(), nullptr, true, false};
     return status;
 } catch (const std::bad_alloc&) {
     return Status::no_memory;
+}
+
+// Sparse features are kept row by row, too, as long as that takes no more than this, or than what
+// their entries take: a small node then reads its own rows, and no others.
+constexpr std::ptrdiff_t cheap_bytes = std::ptrdiff_t{1} << 26;
+
+void ColumnStore::spread(std::ptrdiff_t f, std::ptrdiff_t n) {
+    const Entries& entries = entries_[f];
+    Column& column = ranked_[f];
+    column.with_codes([&](const auto* codes) {
+        using Code = std::remove_cv_t<std::remove_pointer_t<decltype(codes)>>;
+        std::unique_ptr<char[]> bytes(new char[n * sizeof(Code)]);
+        Code* out = reinterpret_cast<Code*>(bytes.get());
+        std::fill_n(out, n, static_cast<Code>(entries.zero));
+        for (std::ptrdiff_t k = 0; k < entries.count; ++k) out[entries.rows[k]] = codes[k];
+        codes_[f] = std::move(bytes);
+    });
+    column.codes = codes_[f].get();
+}
+
+Status ColumnStore::sparse(const float* data, const std::int32_t* indices,
+                           const std::int32_t* indptr, std::ptrdiff_t n, std::ptrdiff_t d,
+                           bool ranks, int n_threads) noexcept try {
+    entries_.resize(d);
+    std::ptrdiff_t most = 0, by_row = 0;
+    for (std::ptrdiff_t f = 0; f < d; ++f) {
+        const std::ptrdiff_t count = indptr[f + 1] - indptr[f];
+        entries_[f] = {indices + indptr[f], data + indptr[f], count, 0};
+        most = std::max(most, count);
+        by_row += n * (ranks ? code_width(count + 1) : 4);
+    }
+    reserve(d);
+    std::fill_n(missing_.get(), d, false);
+    const std::ptrdiff_t nnz = indptr[d];
+    columns_ = {n, d, nullptr, nullptr, missing_.get(), entries_.data(), false, false};
+    columns_.mostly_zero = nnz < n * d / 32;
+    columns_.by_row =
+        by_row <= std::max(cheap_bytes, 8 * nnz) && (ranks || !columns_.mostly_zero);
+    bytes_ = ranks || !columns_.by_row ? 0 : by_row;
+    if (!ranks) return columns_.by_row ? spread_raw(n_threads) : Status::ok;
+    std::vector<std::unique_ptr<Ranking>> rankings(n_threads);
+    const Status status = for_features(d, n_threads, [&](std::ptrdiff_t f, int worker) {
+        const Ranking& at = Ranking::of(rankings[worker], most + 1);
+        Entries& entries = entries_[f];
+        for (std::ptrdiff_t k = 0; k < entries.count; ++k) at.set(k, entries.values[k]);
+        at.set(entries.count, 0.0f);  // which may, or may not, be a value of some row
+        rank_feature(f, at, entries.count + 1);
+        entries.zero = ranked_[f].code(static_cast<std::int32_t>(entries.count));
+        if (columns_.by_row) spread(f, n);
+    });
+    for (std::ptrdiff_t f = 0; f < d; ++f)
+        bytes_ += (columns_.by_row ? n : entries_[f].count + 1) * ranked_[f].width +
+                  4 * ranked_[f].n_values;
+    columns_.ranked = ranked_.data();
+    return status;
+} catch (const std::bad_alloc&) {
+    return Status::no_memory;
+}
+
+Status ColumnStore::spread_raw(int n_threads) {
+    const std::ptrdiff_t n = columns_.n;
+    raw_.reset(new float[n * columns_.d]);
+    columns_.raw = raw_.get();
+    return for_features(columns_.d, n_threads, [&](std::ptrdiff_t f, int) {
+        const Entries& entries = entries_[f];
+        std::fill_n(raw_.get() + f * n, n, 0.0f);
+        for (std::ptrdiff_t k = 0; k < entries.count; ++k)
+            raw_[f * n + entries.rows[k]] = entries.values[k];
+    });
 }
 
 Status ColumnStore::copy(const float* X, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride,
@@ -165,7 +251,7 @@ Status ColumnStore::copy(const float* X, std::ptrdiff_t row_stride, std::ptrdiff
                 }
         });
     bytes_ = n * d * static_cast<std::ptrdiff_t>(sizeof(float));
-    columns_ = {n, d, nullptr, raw_.get(), missing_.get()};
+    columns_ = {n, d, nullptr, raw_.get(), missing_.get(), nullptr, true, false};
     return status;
 } catch (const std::bad_alloc&) {
     return Status::no_memory;

@@ -58,12 +58,25 @@ bool Column::apart(std::uint32_t lower, std::uint32_t upper) const {
 // Codes are below 2^31.
 constexpr std::ptrdiff_t most_rows = std::ptrdiff_t{1} << 30;
 
-// All features: as ranks, or as they are (`raw`, column-major), whichever the splitter reads.
+// The rows, ascending, for which a sparse feature has a value of its own; it is zero for all others.
+struct Entries {
+    const std::int32_t* rows;  // (count)
+    const float* values;       // (count), some of which may be zero
+    std::ptrdiff_t count;
+    std::uint32_t zero;  // zero's code
+};
+
+// All features: as ranks, or as they are (`raw`, column-major), whichever the splitter reads. Of
+// sparse features there are entries, and if all rows would take too much memory, codes of the
+// entries alone; `raw` is null then.
 struct Columns {
     std::ptrdiff_t n, d;
-    const Column* ranked;  // (d), or null
-    const float* raw;      // (d, n), or null
-    const bool* missing;   // (d), whether the feature has NaN
+    const Column* ranked;    // (d), or null
+    const float* raw;        // (d, n), or null
+    const bool* missing;     // (d), whether the feature has NaN
+    const Entries* entries;  // (d), or null: not sparse
+    bool by_row;             // whether codes, or raw, are those of all rows
+    bool mostly_zero;        // so that passing over entries is less than passing over rows
 };
 
 // Columns with the memory they need.
@@ -74,12 +87,24 @@ class ColumnStore {
                 std::ptrdiff_t n, std::ptrdiff_t d, int n_threads) noexcept;
     Status copy(const float* X, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride,
                 std::ptrdiff_t n, std::ptrdiff_t d, int n_threads) noexcept;
+    // Of CSC, whose rows ascend, without NaN; data and indices stay the caller's.
+    Status sparse(const float* data, const std::int32_t* indices, const std::int32_t* indptr,
+                  std::ptrdiff_t n, std::ptrdiff_t d, bool ranks, int n_threads) noexcept;
     const Columns& columns() const { return columns_; }
     std::ptrdiff_t bytes() const { return bytes_; }
 
   private:
+    struct Ranking;
+    void reserve(std::ptrdiff_t d);
+    void rank_feature(std::ptrdiff_t f, const Ranking& at, std::ptrdiff_t m);
+
+    // Make codes, or values, of entries those of all rows.
+    void spread(std::ptrdiff_t f, std::ptrdiff_t n);
+    Status spread_raw(int n_threads);
+
     Columns columns_{};
     std::vector<Column> ranked_;
+    std::vector<Entries> entries_;
     std::vector<std::unique_ptr<char[]>> codes_;
     std::vector<std::unique_ptr<float[]>> values_;
     std::unique_ptr<float[]> raw_;

@@ -1,8 +1,7 @@
-#include <cmath>
-
 #include "trees/replay.h"
 #include "trees/search.h"
 #include "trees/sequential.h"
+#include "trees/sparse_order.h"
 
 namespace fastml {
 
@@ -10,11 +9,11 @@ using std::ptrdiff_t;
 
 namespace {
 
-class RandomSplitter final : public Sequential {
+// What does not depend on how the features are kept.
+class RandomScan : public Sequential {
   public:
-    explicit RandomSplitter(const Growth& growth)
-        : Sequential(growth), values_(columns_.n), left_(columns_.n), scratch_(columns_.n),
-          kernels_(search_kernels()),
+    explicit RandomScan(const Growth& growth)
+        : Sequential(growth), left_(columns_.n), scratch_(columns_.n), kernels_(search_kernels()),
           adds_itself_(growth.criterion == CriterionName::squared_error && growth.n_outputs == 1 &&
                        !growth.monotonic),
           points_(adds_itself_ ? columns_.n : 0) {
@@ -29,28 +28,29 @@ class RandomSplitter final : public Sequential {
         }
     }
 
+  protected:
+    // Gathers the feature's values: the number of missing ones, and the range of the others.
+    virtual ptrdiff_t load(ptrdiff_t feature, float* low, float* high) = 0;
+    // Moves the rows; those of the feature loaded last. Returns where the right child's begin.
+    virtual ptrdiff_t divide(const Split& split) = 0;
+
   private:
     struct Point {
         double w, wy;
     };
 
     bool try_feature(ptrdiff_t feature, const Inherited& inherited, Split& best) override {
-        const ptrdiff_t m = end_ - start_;
-        const std::int32_t* rows = &rows_[start_];
-        const float* x = columns_.raw + feature * columns_.n;
-        for (ptrdiff_t i = 0; i < m; ++i) values_[i] = x[rows[i]];
         float low, high;
-        const ptrdiff_t n_missing = kernels_.value_range(values_.data(), m, &low, &high);
-        if (n_missing == m || (n_missing == 0 && high <= low + near_value)) return false;
+        const ptrdiff_t n_missing = load(feature, &low, &high);
+        if (n_missing == end_ - start_ || (n_missing == 0 && high <= low + near_value))
+            return false;
 
         Split split{end_};
         split.feature = feature;
         split.threshold = random_.uniform(low, high);
         split.missing_go_left = n_missing > 0 && random_.integer(0, 2);
         if (split.threshold == high) split.threshold = low;
-        split.position = start_ + kernels_.side(values_.data(), m, round_down(split.threshold),
-                                                split.missing_go_left, left_.data());
-        replay_partition(&rows_[start_], left_.data(), m, scratch_);
+        split.position = divide(split);
         if (leaves_too_few(split.position)) return true;
         if (adds_itself_ ? !improves(split.position)
                          : !improves(split.position, feature, inherited))
@@ -93,26 +93,99 @@ class RandomSplitter final : public Sequential {
         return best.feature != last_feature;
     }
     void partition(const Split& split) override {
-        const ptrdiff_t m = end_ - start_;
-        const float* x = columns_.raw + split.feature * columns_.n;
-        for (ptrdiff_t i = 0; i < m; ++i) values_[i] = x[rows_[start_ + i]];
-        kernels_.side(values_.data(), m, round_down(split.threshold), split.missing_go_left,
-                      left_.data());
-        replay_partition(&rows_[start_], left_.data(), m, scratch_);
+        float low, high;
+        load(split.feature, &low, &high);
+        divide(split);
     }
 
-    std::vector<float> values_;
+  protected:
     std::vector<std::uint8_t> left_;
     ReplayScratch scratch_;
     const SearchKernels& kernels_;
+
+  private:
     const bool adds_itself_;
     std::vector<Point> points_;
+};
+
+class DenseRandom final : public RandomScan {
+  public:
+    explicit DenseRandom(const Growth& growth) : RandomScan(growth), values_(columns_.n) {}
+
+  private:
+    ptrdiff_t load(ptrdiff_t feature, float* low, float* high) override {
+        const ptrdiff_t m = end_ - start_;
+        const std::int32_t* rows = &rows_[start_];
+        const float* x = columns_.raw + feature * columns_.n;
+        for (ptrdiff_t i = 0; i < m; ++i) values_[i] = x[rows[i]];
+        return kernels_.value_range(values_.data(), m, low, high);
+    }
+    ptrdiff_t divide(const Split& split) override {
+        const ptrdiff_t m = end_ - start_;
+        const ptrdiff_t n_left = kernels_.side(values_.data(), m, round_down(split.threshold),
+                                               split.missing_go_left, left_.data());
+        replay_partition(&rows_[start_], left_.data(), m, scratch_);
+        return start_ + n_left;
+    }
+
+    std::vector<float> values_;
+};
+
+class SparseRandom final : public RandomScan {
+  public:
+    explicit SparseRandom(const Growth& growth)
+        : RandomScan(growth), values_(columns_.n), order_(rows_) {}
+
+    void plant(const Weights& weights, std::uint32_t seed) override {
+        RandomScan::plant(weights, seed);
+        order_.plant(n_rows_);
+    }
+    void begin(ptrdiff_t start, ptrdiff_t end) override {
+        RandomScan::begin(start, end);
+        order_.begin(start, end);
+    }
+
+  private:
+    ptrdiff_t load(ptrdiff_t feature, float* low, float* high) override {
+        const Entries& entries = columns_.entries[feature];
+        const float* const x = columns_.raw + (columns_.by_row ? feature * columns_.n : 0);
+        zeros_ = order_.extract(
+            entries, columns_.by_row, [&](ptrdiff_t k) { return entries.values[k]; },
+            [=](std::int32_t row) { return x[row]; }, 0.0f, values_);
+        const bool any_zero = zeros_.begin < zeros_.end;
+        *low = *high = any_zero ? 0.0f : values_[start_];
+        widen(start_, zeros_.begin, low, high);
+        widen(zeros_.end, end_, low, high);
+        return 0;
+    }
+    void widen(ptrdiff_t begin, ptrdiff_t end, float* low, float* high) const {
+        for (ptrdiff_t p = begin; p < end; ++p) {
+            *low = std::min(*low, values_[p]);
+            *high = std::max(*high, values_[p]);
+        }
+    }
+    ptrdiff_t divide(const Split& split) override {
+        if (split.threshold == 0) return zeros_.end;
+        const bool negative = split.threshold < 0;
+        const ptrdiff_t begin = negative ? start_ : zeros_.end,
+                        end = negative ? zeros_.begin : end_;
+        const ptrdiff_t n_left = kernels_.side(values_.data() + begin, end - begin,
+                                               round_down(split.threshold), false, left_.data());
+        replay_partition(rows_.data() + begin, left_.data(), end - begin, scratch_);
+        order_.settle(begin, end);
+        return begin + n_left;
+    }
+
+    std::vector<float> values_;
+    SparseOrder order_;
+    SparseOrder::Zeros zeros_{0, 0};
 };
 
 }  // namespace
 
 std::unique_ptr<Splitter> random_splitter(const Growth& growth) {
-    return std::make_unique<RandomSplitter>(growth);
+    if (growth.columns->entries) return std::make_unique<SparseRandom>(growth);
+    return std::make_unique<DenseRandom>(growth);
 }
 
 }  // namespace fastml

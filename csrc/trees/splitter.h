@@ -60,6 +60,7 @@ bool sums_are_exact(const Growth& growth, const Weights& weights);
 std::unique_ptr<Splitter> exact_best_splitter(const Growth& growth);
 std::unique_ptr<Splitter> exact_random_splitter(const Growth& growth);
 std::unique_ptr<Splitter> best_splitter(const Growth& growth);
+std::unique_ptr<Splitter> sparse_best_splitter(const Growth& growth);
 std::unique_ptr<Splitter> random_splitter(const Growth& growth);
 
 }  // namespace fastml

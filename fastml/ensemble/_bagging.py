@@ -32,7 +32,7 @@ StockBaggingRegressor = stock.BaggingRegressor
 StockIsolationForest = stock.IsolationForest
 
 
-def tree_refusal(tree: Any, X: Any) -> Unsupported | None:
+def tree_refusal(tree: Any) -> Unsupported | None:
     """Why an ensemble of such estimators is scikit-learn's to fit."""
     if type(tree) not in TREES:
         return Unsupported(
@@ -40,14 +40,14 @@ def tree_refusal(tree: Any, X: Any) -> Unsupported | None:
             f"only trees are compiled, and {type(tree).__name__} is none of fastml's",
             "use a tree of fastml.tree",
         )
-    return refusal_of(tree, X)
+    return refusal_of(tree)
 
 
 class Orchard(Seedbed, BaseBagging):
     """`_fit` of all that is bagging; it follows the others among the bases of scikit-learn's."""
 
     def _fit(self, X, y, *args, **kwargs):
-        refusal = tree_refusal(self._get_estimator(), X)
+        refusal = tree_refusal(self._get_estimator())
         if refusal is not None:
             concede(self, "fit", refusal)
             return super()._fit(X, y, *args, **kwargs)

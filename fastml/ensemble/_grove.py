@@ -41,7 +41,7 @@ class Seedbed:
 
 def _not_native(forest: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
     tree = forest.estimator
-    return refusal_of(SimpleNamespace(criterion=forest.criterion, splitter=tree.splitter), X)
+    return refusal_of(SimpleNamespace(criterion=forest.criterion, splitter=tree.splitter))
 
 
 class Grove(Seedbed, BaseForest):

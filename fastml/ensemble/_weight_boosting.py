@@ -31,7 +31,7 @@ class BoostedTrees(Seedbed):
             self.estimator_ = own_tree(self.estimator_)
 
     def _fit_boosted(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        refusal = None if self.estimator is None else tree_refusal(self.estimator, X)
+        refusal = None if self.estimator is None else tree_refusal(self.estimator)
         if refusal is not None:
             concede(self, "fit", refusal)
             return super().fit(X, y, sample_weight)

@@ -52,7 +52,9 @@ class GrownTree:
             nursery = Nursery(nursery.n_threads, owner=nursery.owner)
         if check_input:
             X, y, missing = nursery.checked(self, X, y)
-        refusal = refusal_of(self, X)
+        refusal = refusal_of(self)
+        if refusal is None and issparse(X) and not X.has_canonical_format:
+            refusal = Unsupported("X", "repeated entries are not compiled", "call sum_duplicates")
         if refusal is None:
             refusal = self._plant(nursery, X, y, sample_weight)
         if refusal is not None:
@@ -200,8 +202,8 @@ def _are_counts(weights: Any, n: int) -> bool:
     return bool(weights.any())
 
 
-def refusal_of(tree: Any, X: Any) -> Unsupported | None:
-    """Why trees like this one cannot be grown natively on X."""
+def refusal_of(tree: Any) -> Unsupported | None:
+    """Why trees like this one cannot be grown natively."""
     for name, kind in (("criterion", Criterion), ("splitter", Splitter)):
         if isinstance(getattr(tree, name), kind):
             return Unsupported(name, f"{name} objects are not compiled", f"give the {name} by name")
@@ -211,10 +213,5 @@ def refusal_of(tree: Any, X: Any) -> Unsupported | None:
         return Unsupported(
             "criterion", "Friedman's improvement is not compiled", "use squared_error"
         )
-    sparse = issparse(X)
-    reason = native.refusal(tree.criterion, sparse=sparse)
-    if reason is None:
-        return None
-    if sparse:
-        return Unsupported("X", reason, "pass a dense array")
-    return Unsupported("criterion", reason, "use another criterion")
+    reason = native.refusal(tree.criterion)
+    return reason and Unsupported("criterion", reason, "use another criterion")

@@ -141,19 +141,18 @@ def _outliers(estimator, X, sample_weight=None, random_state=None, **params):
 
 
 def _of_trees(estimator, X, sample_weight=None, **params):
-    """Trees on targets that rows alone do not tell; those of sparse rows are scikit-learn's."""
+    """Trees on targets that rows alone do not tell."""
     n = np.shape(X)[0] if np.ndim(X) or sparse.issparse(X) else 0
     kinds = 3 if "Classifier" in estimator.__name__ else max(n, 1)
     y = np.random.default_rng(n).integers(0, kinds, n)
-    with fastml.config_context(strict=fastml.get_config()["strict"] and not sparse.issparse(X)):
-        model = estimator(**params).fit(X, y, sample_weight=sample_weight)
-        trees = [tree.tree_ for tree in getattr(model, "estimators_", [model])]
-        return {
-            "threshold": np.concatenate([tree.threshold for tree in trees]),
-            "feature": np.concatenate([tree.feature for tree in trees]),
-            "value": np.concatenate([tree.value.ravel() for tree in trees]),
-            "predict()": model.predict(X),
-        }
+    model = estimator(**params).fit(X, y, sample_weight=sample_weight)
+    trees = [tree.tree_ for tree in getattr(model, "estimators_", [model])]
+    return {
+        "threshold": np.concatenate([tree.threshold for tree in trees]),
+        "feature": np.concatenate([tree.feature for tree in trees]),
+        "value": np.concatenate([tree.value.ravel() for tree in trees]),
+        "predict()": model.predict(X),
+    }
 
 
 _QUICK = {"n_clusters": 3, "n_init": 2, "max_iter": 20, "random_state": 0}

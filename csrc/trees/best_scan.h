@@ -1,0 +1,185 @@
+#pragma once
+// The search for best splits along rows in scikit-learn's order.
+#include "trees/queue.h"
+#include "trees/replay.h"
+#include "trees/search.h"
+#include "trees/sequential.h"
+
+namespace fastml {
+
+// Sorting rows, and scoring the places between them: Derived::for_splits(column, visit) calls
+// visit(position) for each where the node may be split, in order, with the codes on both sides.
+template <class Derived> class BestScan : public Sequential {
+  public:
+    explicit BestScan(const Growth& growth)
+        : Sequential(growth), left_(columns_.n), codes_(columns_.n), scratch_(columns_.n),
+          kernels_(search_kernels()),
+          score_(growth.n_outputs > 1 || growth.monotonic           ? nullptr
+                 : growth.criterion == CriterionName::gini          ? kernels_.gini
+                 : growth.criterion == CriterionName::squared_error ? kernels_.squares
+                 : growth.criterion == CriterionName::poisson       ? kernels_.poisson
+                                                                    : nullptr),
+          points_(score_ ? columns_.n : 0), sums_(growth.max_n_classes) {
+        if (!scratch_) throw std::bad_alloc();
+    }
+
+    void plant(const Weights& weights, std::uint32_t seed) override {
+        Sequential::plant(weights, seed);
+        if (score_)
+            for (std::ptrdiff_t i = 0; i < columns_.n; ++i) points_[i] = {weights[i], growth_.y[i]};
+    }
+
+  protected:
+    // Rows [begin, end) and their codes, by code, as scikit-learn would leave them.
+    void sort(const Column& column, std::ptrdiff_t begin, std::ptrdiff_t end) {
+        const std::ptrdiff_t m = end - begin;
+        if (m < 2) return;
+        const bool surely_tied = column.n_values < m && m > 15;
+        if (m > kernels_.small_node || surely_tied || column.n_values >= 1 << 23 ||
+            !sort_small(begin, end))
+            replay_sort(&codes_[begin], &rows_[begin], m, scratch_);
+    }
+
+    // All rows have a value.
+    void search(std::ptrdiff_t feature, const Inherited& inherited, Split& best) {
+        if (!score_)
+            scan_each(feature, inherited, best);
+        else if (growth_.n_classes)
+            scan_classes(feature, best);
+        else
+            scan_targets(feature, best);
+    }
+
+    // Between two values; the sum of the halves cannot overflow.
+    double threshold(const Column& column, std::ptrdiff_t p) const {
+        return column.value(codes_[p - 1]) / 2.0 + column.value(codes_[p]) / 2.0;
+    }
+    bool must_partition(const Split&, std::ptrdiff_t) const override { return true; }
+
+  private:
+    struct Point {
+        double w, y;
+    };
+
+    // Sorts stably. That is the wanted order if there are no ties, or as few rows as scikit-learn
+    // sorts by insertion; otherwise nothing is changed and false comes back.
+    bool sort_small(std::ptrdiff_t begin, std::ptrdiff_t end) {
+        constexpr int place_bits = 7;
+        constexpr std::int32_t place = (1 << place_bits) - 1;
+        const auto m = static_cast<std::int32_t>(end - begin);
+        std::int32_t keys[place + 1], sorted[place + 1];
+        for (std::int32_t i = 0; i < m; ++i)
+            keys[i] = static_cast<std::int32_t>(codes_[begin + i]) << place_bits | i;
+        kernels_.rank_sort(keys, m, sorted);
+        if (m > 15)
+            for (std::int32_t i = 1; i < m; ++i)
+                if (sorted[i] >> place_bits == sorted[i - 1] >> place_bits) return false;
+        std::int32_t rows[place + 1];
+        std::copy_n(&rows_[begin], m, rows);
+        for (std::int32_t i = 0; i < m; ++i) {
+            codes_[begin + i] = static_cast<std::uint32_t>(sorted[i] >> place_bits);
+            rows_[begin + i] = rows[sorted[i] & place];
+        }
+        return true;
+    }
+
+    template <class Visit> void for_splits(std::ptrdiff_t feature, Visit visit) {
+        static_cast<Derived*>(this)->for_splits(columns_.ranked[feature], visit);
+    }
+    void put(std::ptrdiff_t feature, std::ptrdiff_t p, Split& best) const {
+        best.threshold = threshold(columns_.ranked[feature], p);
+        best.missing_go_left = p - start_ > end_ - p;
+        best.position = p;
+        best.feature = feature;
+    }
+
+    void score(std::ptrdiff_t feature, Queue& queue, Split& best) {
+        const double proxy =
+            score_(queue.w, queue.left, queue.right, queue.count, criterion_->node_weight(),
+                   growth_.min_weight_leaf, queue.proxies);
+        if (proxy > best_proxy_) {
+            best_proxy_ = proxy;
+            put(feature, queue.place_of(proxy), best);
+        }
+        queue.count = 0;
+    }
+
+    // Sums of the rows before `at`, which moves on to p: from whichever side passes fewer rows.
+    // add(row's point, sign) adds or takes away; restart() sets the sums to those of all rows.
+    template <class Add, class Restart>
+    void advance(std::ptrdiff_t& at, std::ptrdiff_t p, Add add, Restart restart) {
+        if (p - at <= end_ - p) {
+            for (std::ptrdiff_t q = at; q < p; ++q) add(points_[rows_[q]], 1.0);
+        } else {
+            restart();
+            for (std::ptrdiff_t q = end_ - 1; q >= p; --q) add(points_[rows_[q]], -1.0);
+        }
+        at = p;
+    }
+
+    void scan_targets(std::ptrdiff_t feature, Split& best) {
+        Queue queue;
+        const double total_w = criterion_->node_weight(), total = criterion_->node_sums()[0];
+        double w = 0, left = 0;
+        std::ptrdiff_t at = start_;
+        const auto add = [&](const Point& point, double sign) {
+            left += sign * (point.w * point.y);
+            w += sign * point.w;
+        };
+        for_splits(feature, [&](std::ptrdiff_t p) {
+            advance(at, p, add, [&] { left = total, w = total_w; });
+            queue.push(w, left, total - left, p);
+            if (queue.is_full()) score(feature, queue, best);
+        });
+        if (queue.count) score(feature, queue, best);
+    }
+
+    void scan_classes(std::ptrdiff_t feature, Split& best) {
+        Queue queue;
+        const double total_w = criterion_->node_weight();
+        const double* total = criterion_->node_sums();
+        double w = 0;
+        std::ptrdiff_t at = start_;
+        std::fill(sums_.begin(), sums_.end(), 0.0);
+        const auto add = [&](const Point& point, double sign) {
+            sums_[static_cast<std::ptrdiff_t>(point.y)] += sign * point.w;
+            w += sign * point.w;
+        };
+        for_splits(feature, [&](std::ptrdiff_t p) {
+            advance(at, p, add, [&] {
+                std::copy_n(total, sums_.size(), sums_.begin());
+                w = total_w;
+            });
+            double left = 0, right = 0;
+            for (std::size_t c = 0; c < sums_.size(); ++c) {
+                const double rest = total[c] - sums_[c];
+                left += sums_[c] * sums_[c];
+                right += rest * rest;
+            }
+            queue.push(w, left, right, p);
+            if (queue.is_full()) score(feature, queue, best);
+        });
+        if (queue.count) score(feature, queue, best);
+    }
+
+    void scan_each(std::ptrdiff_t feature, const Inherited& inherited, Split& best) {
+        criterion_->reset();
+        for_splits(feature, [&](std::ptrdiff_t p) {
+            criterion_->update(p);
+            if (this->improves(feature, inherited)) put(feature, p, best);
+        });
+    }
+
+  protected:
+    std::vector<std::uint8_t> left_;
+    std::vector<std::uint32_t> codes_;
+    ReplayScratch scratch_;
+
+  private:
+    const SearchKernels& kernels_;
+    const SearchKernels::Score score_;  // null: splits are scored one by one by the criterion
+    std::vector<Point> points_;
+    std::vector<double> sums_;
+};
+
+}  // namespace fastml
