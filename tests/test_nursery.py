@@ -134,19 +134,8 @@ def test_a_backend_of_the_users(name, backend):
     assert_same_trees(found, expected)
 
 
-def repeated(X):
-    """CSC with an entry twice, of which scikit-learn's trees make what they can."""
-    S = sparse.csc_matrix(X, dtype=np.float32)
-    indptr = S.indptr + (np.arange(S.shape[1] + 1) > 0)
-    parts = np.r_[S.data[0], S.data], np.r_[S.indices[0], S.indices], indptr
-    return sparse.csc_matrix(parts, shape=S.shape)
-
-
 def test_what_is_left_to_scikit_learn():
-    forest = ensemble.RandomForestClassifier(3, random_state=0)
     with fastml.config_context(strict=True):
-        with pytest.raises(fastml.NotAcceleratedError, match="sum_duplicates"):
-            forest.fit(repeated(X), CLASSES)
         with pytest.raises(fastml.NotAcceleratedError, match="SVC"):
             ensemble.BaggingClassifier(SVC()).fit(X, CLASSES)
         with pytest.raises(fastml.NotAcceleratedError, match="negative"):
@@ -154,9 +143,23 @@ def test_what_is_left_to_scikit_learn():
         with pytest.raises(fastml.NotAcceleratedError, match=r"Bagging.*criterion objects"):
             base = tree.DecisionTreeRegressor(criterion=sklearn.tree._criterion.MSE(1, N))
             ensemble.BaggingRegressor(base, n_estimators=2).fit(X, SCORE)
-    theirs = sklearn.ensemble.RandomForestClassifier(3, random_state=0)
-    expected = theirs.fit(repeated(X), CLASSES).predict_proba(X)
-    np.testing.assert_array_equal(forest.fit(repeated(X), CLASSES).predict_proba(X), expected)
+    weights = REAL - 0.1
+    expected = sklearn.tree.DecisionTreeClassifier(random_state=0).fit(X, CLASSES, weights)
+    found = tree.DecisionTreeClassifier(random_state=0).fit(X, CLASSES, weights)
+    np.testing.assert_array_equal(found.tree_.threshold, expected.tree_.threshold)
+
+
+def test_repeated_entries_are_added_up():
+    """On such float32 data scikit-learn's trees may not end."""
+    S = sparse.csc_matrix(X, dtype=np.float32)
+    twice = np.r_[S.data[0] - 1, 1, S.data[1:]], np.r_[S.indices[0], S.indices]
+    indptr = S.indptr + (np.arange(S.shape[1] + 1) > 0)
+    repeated = sparse.csc_matrix((*twice, indptr), shape=S.shape)
+    trees = (
+        tree.DecisionTreeClassifier(random_state=0).fit(rows, CLASSES) for rows in (repeated, S)
+    )
+    np.testing.assert_array_equal(*(each.tree_.threshold for each in trees))
+    assert repeated.nnz == S.nnz + 1
 
 
 @pytest.mark.parametrize("form", ["csr_matrix", "csc_array", "coo_array"])
@@ -169,7 +172,11 @@ def test_sparse_rows(name, form):
     theirs = getattr(sklearn.ensemble, name)(**params)
     with fastml.config_context(strict=True):
         assert_same_trees(ours.fit(S, y), theirs.fit(S, y))
-        np.testing.assert_allclose(ours.predict(S), theirs.predict(S), rtol=1e-14)
+        found, expected = ours.predict(S), theirs.predict(S)
+    if name.endswith("Regressor"):
+        np.testing.assert_allclose(found, expected, rtol=1e-14)
+    else:
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_nothing_half_grown_is_left(monkeypatch):
@@ -259,7 +266,7 @@ def test_misclassification():
     forest = ensemble.RandomForestClassifier(5, criterion="misclassification", random_state=0)
     assert forest.fit(X, CLASSES).score(X, CLASSES) > 0.8
     with pytest.raises(ValueError, match="misclassification"):
-        forest.fit(X, CLASSES, REAL - 0.1)
+        tree.DecisionTreeClassifier(criterion="misclassification").fit(X, CLASSES, REAL - 0.1)
     with pytest.raises(ValueError, match="criterion"):
         tree.DecisionTreeRegressor(criterion="misclassification").fit(X, SCORE)
 

@@ -198,8 +198,7 @@ Status ColumnStore::sparse(const float* data, const std::int32_t* indices,
     const std::ptrdiff_t nnz = indptr[d];
     columns_ = {n, d, nullptr, nullptr, missing_.get(), entries_.data(), false, false};
     columns_.mostly_zero = nnz < n * d / 32;
-    columns_.by_row =
-        by_row <= std::max(cheap_bytes, 8 * nnz) && (ranks || !columns_.mostly_zero);
+    columns_.by_row = by_row <= std::max(cheap_bytes, 8 * nnz) && (ranks || !columns_.mostly_zero);
     bytes_ = ranks || !columns_.by_row ? 0 : by_row;
     if (!ranks) return columns_.by_row ? spread_raw(n_threads) : Status::ok;
     std::vector<std::unique_ptr<Ranking>> rankings(n_threads);

@@ -53,8 +53,6 @@ class GrownTree:
         if check_input:
             X, y, missing = nursery.checked(self, X, y)
         refusal = refusal_of(self)
-        if refusal is None and issparse(X) and not X.has_canonical_format:
-            refusal = Unsupported("X", "repeated entries are not compiled", "call sum_duplicates")
         if refusal is None:
             refusal = self._plant(nursery, X, y, sample_weight)
         if refusal is not None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from joblib import parallel_config
 from joblib.parallel import SequentialBackend, ThreadingBackend, get_active_backend
+from scipy.sparse import issparse
 from sklearn.tree._tree import Tree
 from sklearn.utils import check_random_state
 
@@ -97,12 +98,17 @@ class Nursery:
             self._queries = check()
         return self._queries
 
-    def columns(self, X: np.ndarray, ranks: bool) -> Any:
+    def columns(self, X: Any, ranks: bool) -> Any:
         """The columns of X, coded as splits by rank or at random want them."""
         if self._columns is None or self._columns[0] is not X or self._columns[1] != ranks:
-            coded = native.Columns(X, ranks=ranks, n_threads=self._threads(X.size))
-            self._columns = (X, ranks, coded)
+            self._columns = (X, ranks, self._coded(X, ranks))
         return self._columns[2]
+
+    def _coded(self, X: Any, ranks: bool) -> Any:
+        if issparse(X) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return native.Columns(X, ranks=ranks, n_threads=self._threads(X.size))
 
     def targets(self, y: Any, classification: bool) -> Targets:
         if self._targets is None or self._targets.given is not y:
