@@ -149,6 +149,23 @@ def test_what_is_left_to_scikit_learn():
     np.testing.assert_array_equal(found.tree_.threshold, expected.tree_.threshold)
 
 
+@pytest.mark.parametrize("criterion", ["squared_error", "poisson", "absolute_error"])
+@pytest.mark.parametrize("decimals", [0, 2, 9])
+def test_boosting_on_rows_drawn_again_and_again(decimals, criterion):
+    """Copies of a row are ties that need no replay; equal values of two rows do."""
+    rows = np.random.default_rng(0).normal(size=(1_500, 4)).round(decimals)
+    y = np.abs(rows[:, 0] + np.random.default_rng(1).normal(size=len(rows)))
+    models = [
+        library.ensemble.AdaBoostRegressor(
+            library.tree.DecisionTreeRegressor(criterion=criterion, max_depth=7),
+            n_estimators=4,
+            random_state=0,
+        ).fit(rows, y)
+        for library in (fastml, sklearn)
+    ]
+    assert_same_trees(*models)
+
+
 def test_repeated_entries_are_added_up():
     """On such float32 data scikit-learn's trees may not end."""
     S = sparse.csc_matrix(X, dtype=np.float32)

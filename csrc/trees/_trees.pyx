@@ -26,6 +26,7 @@ cdef extern from "trees/columns.h" namespace "fastml" nogil:
         Status sparse(
             const float*, const int32_t*, const int32_t*, Py_ssize_t, Py_ssize_t, bool_t, int
         ) noexcept
+        Status take(const CColumns&, const int64_t*, Py_ssize_t, int) noexcept
         const CColumns& columns() noexcept
         Py_ssize_t bytes() noexcept
 
@@ -141,6 +142,18 @@ cdef class Columns:
             status = self.store.sparse(
                 &data[0], &indices[0], &indptr[0], n, d, self.ranks, n_threads)
         check(status)
+
+    def take(self, const int64_t[::1] rows, *, int n_threads):
+        """These rows, of ranks that are not sparse; copies of a row have its target and weight."""
+        cdef Columns taken = Columns.__new__(Columns)
+        cdef Status status
+        taken.ranks = True
+        taken.kept = (self,)
+        with nogil:
+            status = taken.store.take(
+                self.store.columns(), &rows[0], rows.shape[0], n_threads)
+        check(status)
+        return taken
 
     @property
     def n(self):

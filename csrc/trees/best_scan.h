@@ -12,8 +12,8 @@ namespace fastml {
 template <class Derived> class BestScan : public Sequential {
   public:
     explicit BestScan(const Growth& growth)
-        : Sequential(growth), left_(columns_.n), codes_(columns_.n), scratch_(columns_.n),
-          kernels_(search_kernels()),
+        : Sequential(growth), left_(columns_.n), codes_(columns_.n),
+          scratch_(columns_.n, has_copies(columns_)), kernels_(search_kernels()),
           score_(growth.n_outputs > 1 || growth.monotonic           ? nullptr
                  : growth.criterion == CriterionName::gini          ? kernels_.gini
                  : growth.criterion == CriterionName::squared_error ? kernels_.squares
@@ -34,10 +34,10 @@ template <class Derived> class BestScan : public Sequential {
     void sort(const Column& column, std::ptrdiff_t begin, std::ptrdiff_t end) {
         const std::ptrdiff_t m = end - begin;
         if (m < 2) return;
-        const bool surely_tied = column.n_values < m && m > 15;
+        const bool surely_tied = column.n_values < m && m > 15 && !column.shared;
         if (m > kernels_.small_node || surely_tied || column.n_values >= 1 << 23 ||
-            !sort_small(begin, end))
-            replay_sort(&codes_[begin], &rows_[begin], m, scratch_);
+            !sort_small(column, begin, end))
+            replay_sort(&codes_[begin], &rows_[begin], m, scratch_, column.shared);
     }
 
     // All rows have a value.
@@ -61,9 +61,11 @@ template <class Derived> class BestScan : public Sequential {
         double w, y;
     };
 
+    static bool has_copies(const Columns& columns) { return columns.ranked[0].shared != nullptr; }
+
     // Sorts stably. That is the wanted order if there are no ties, or as few rows as scikit-learn
     // sorts by insertion; otherwise nothing is changed and false comes back.
-    bool sort_small(std::ptrdiff_t begin, std::ptrdiff_t end) {
+    bool sort_small(const Column& column, std::ptrdiff_t begin, std::ptrdiff_t end) {
         constexpr int place_bits = 7;
         constexpr std::int32_t place = (1 << place_bits) - 1;
         const auto m = static_cast<std::int32_t>(end - begin);
@@ -73,7 +75,9 @@ template <class Derived> class BestScan : public Sequential {
         kernels_.rank_sort(keys, m, sorted);
         if (m > 15)
             for (std::int32_t i = 1; i < m; ++i)
-                if (sorted[i] >> place_bits == sorted[i - 1] >> place_bits) return false;
+                if (sorted[i] >> place_bits == sorted[i - 1] >> place_bits &&
+                    !(column.shared && !column.shared[sorted[i] >> (place_bits + 1)]))
+                    return false;
         std::int32_t rows[place + 1];
         std::copy_n(&rows_[begin], m, rows);
         for (std::int32_t i = 0; i < m; ++i) {

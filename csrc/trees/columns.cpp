@@ -143,7 +143,7 @@ void ColumnStore::rank_feature(std::ptrdiff_t f, const Ranking& at, std::ptrdiff
                              : narrow<std::uint32_t>(at.codes.get(), m);
     values_[f].reset(new float[n_values + 1]);
     std::copy_n(at.values.get(), n_values, values_[f].get());
-    ranked_[f] = {codes_[f].get(), width, values_[f].get(), n_values, missing_[f]};
+    ranked_[f] = {codes_[f].get(), width, values_[f].get(), n_values, missing_[f], nullptr};
 }
 
 Status ColumnStore::rank(const float* X, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride,
@@ -230,6 +230,38 @@ Status ColumnStore::spread_raw(int n_threads) {
         for (std::ptrdiff_t k = 0; k < entries.count; ++k)
             raw_[f * n + entries.rows[k]] = entries.values[k];
     });
+}
+
+Status ColumnStore::take(const Columns& all, const std::int64_t* rows, std::ptrdiff_t m,
+                         int n_threads) noexcept try {
+    reserve(all.d);
+    shared_.resize(all.d);
+    const Status status = for_features(all.d, n_threads, [&](std::ptrdiff_t f, int) {
+        Column& column = ranked_[f] = all.ranked[f];
+        missing_[f] = column.missing;
+        column.with_codes([&](const auto* codes) {
+            using Code = std::remove_cv_t<std::remove_pointer_t<decltype(codes)>>;
+            codes_[f].reset(new char[m * sizeof(Code)]);
+            Code* out = reinterpret_cast<Code*>(codes_[f].get());
+            for (std::ptrdiff_t i = 0; i < m; ++i) out[i] = codes[rows[i]];
+            // how many rows have the value: zero, one or more of them
+            shared_[f].reset(new std::uint8_t[column.n_values + 1]());
+            std::uint8_t* shared = shared_[f].get();
+            for (std::ptrdiff_t i = 0; i < all.n; ++i) {
+                std::uint8_t& count = shared[codes[i] >> 1];
+                count = static_cast<std::uint8_t>(count < 2 ? count + 1 : 2);
+            }
+            for (std::int32_t r = 0; r < column.n_values; ++r) shared[r] >>= 1;
+        });
+        column.codes = codes_[f].get();
+        column.shared = shared_[f].get();
+    });
+    bytes_ = 0;
+    for (const Column& column : ranked_) bytes_ += m * column.width;
+    columns_ = {m, all.d, ranked_.data(), nullptr, missing_.get(), nullptr, true, false};
+    return status;
+} catch (const std::bad_alloc&) {
+    return Status::no_memory;
 }
 
 Status ColumnStore::copy(const float* X, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride,

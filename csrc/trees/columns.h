@@ -18,6 +18,9 @@ struct Column {
     const float* values;  // (n_values), ascending
     std::int32_t n_values;
     bool missing;
+    // (n_values), or null. Where zero, rows of the value are copies of a single one, targets too:
+    // their order does not matter.
+    const std::uint8_t* shared;
 
     // visit(codes), as what they are.
     template <class Visit> auto with_codes(Visit visit) const {
@@ -90,6 +93,10 @@ class ColumnStore {
     // Of CSC, whose rows ascend, without NaN; data and indices stay the caller's.
     Status sparse(const float* data, const std::int32_t* indices, const std::int32_t* indptr,
                   std::ptrdiff_t n, std::ptrdiff_t d, bool ranks, int n_threads) noexcept;
+    // The given rows of `all`, ranked and not sparse, which stay the caller's; a row's copies have
+    // its target, and one weight.
+    Status take(const Columns& all, const std::int64_t* rows, std::ptrdiff_t m,
+                int n_threads) noexcept;
     const Columns& columns() const { return columns_; }
     std::ptrdiff_t bytes() const { return bytes_; }
 
@@ -107,6 +114,7 @@ class ColumnStore {
     std::vector<Entries> entries_;
     std::vector<std::unique_ptr<char[]>> codes_;
     std::vector<std::unique_ptr<float[]>> values_;
+    std::vector<std::unique_ptr<std::uint8_t[]>> shared_;
     std::unique_ptr<float[]> raw_;
     std::unique_ptr<bool[]> missing_;
     std::ptrdiff_t bytes_ = 0;

@@ -13,10 +13,10 @@
 
 namespace fastml {
 
-void replay_sort(std::uint32_t* codes, std::int32_t* rows, std::ptrdiff_t m,
-                 ReplayScratch& scratch) noexcept {
+void replay_sort(std::uint32_t* codes, std::int32_t* rows, std::ptrdiff_t m, ReplayScratch& scratch,
+                 const std::uint8_t* shared) noexcept {
     static const auto block = FML_PICK(replay_sort_block);
-    block(codes, rows, m, scratch);
+    block(codes, rows, m, scratch, shared);
 }
 
 std::ptrdiff_t replay_partition(std::int32_t* rows, const std::uint8_t* left, std::ptrdiff_t m,

@@ -9,12 +9,16 @@
 
 namespace fastml {
 
-// What sorting or splitting up to m_max elements needs, for one thread: 24 bytes an element.
+// What sorting or splitting up to m_max elements needs, for one thread: 24 bytes an element; with
+// copies, see replay_sort, 28.
 struct ReplayScratch {
-    explicit ReplayScratch(std::ptrdiff_t m_max) noexcept
+    explicit ReplayScratch(std::ptrdiff_t m_max, bool copies = false) noexcept
         : front(m_max + slack), back(m_max + slack), spare(m_max / 2 + slack), start(m_max + slack),
-          table(m_max < small_size ? m_max + slack : small_size + slack) {}
-    explicit operator bool() const noexcept { return front && back && spare && start && table; }
+          table(m_max < small_size ? m_max + slack : small_size + slack),
+          ties(copies ? m_max + slack : 0) {}
+    explicit operator bool() const noexcept {
+        return front && back && spare && start && table && ties;
+    }
 
     // Up to here positions take 16 bits, and an element 4 bytes instead of 8.
     static constexpr std::ptrdiff_t small_size = 1 << 16;
@@ -25,13 +29,15 @@ struct ReplayScratch {
     Scratch<std::uint64_t> front, back, spare;
     Scratch<std::uint32_t> start;
     Scratch<std::int32_t> table;
+    Scratch<std::uint32_t> ties;
 };
 
 // Sorts codes (m) and with them rows (m), as introsort with a three-way partition sorts (value,
 // row) by value: the same permutation, ties included. Codes need only be in the order of the values
-// and equal where these are. rows >= 0. m <= m_max of the scratch.
-void replay_sort(std::uint32_t* codes, std::int32_t* rows, std::ptrdiff_t m,
-                 ReplayScratch& scratch) noexcept;
+// and equal where these are. rows >= 0. m <= m_max of the scratch. If `shared`, by half the code, is
+// not null, a scratch with copies: equal ones for which it is zero may be left in any order.
+void replay_sort(std::uint32_t* codes, std::int32_t* rows, std::ptrdiff_t m, ReplayScratch& scratch,
+                 const std::uint8_t* shared = nullptr) noexcept;
 
 // Moves the rows whose `left` (m) is one, not zero, before the others and returns their number. The
 // order is that of an exchange from both ends: a row that goes right changes places with the last

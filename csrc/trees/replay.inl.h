@@ -11,8 +11,13 @@ template <class K> struct Replay {
     std::int32_t* out;          // rows in the order wanted
     const std::int32_t* table;  // row by low bits, or null where these are the row
     bool sorted;                // out is right except among ties
+    const std::uint32_t* ties;  // how many groups before each are ties that matter, or null: all
 
     std::ptrdiff_t group(K key) const { return static_cast<std::ptrdiff_t>(key >> shift); }
+    // Whether nothing is left to do for n elements of groups [begin, end).
+    bool is_done(std::ptrdiff_t begin, std::ptrdiff_t end, std::ptrdiff_t n) const {
+        return sorted && (ties ? ties[begin] == ties[end] : end - begin == n);
+    }
     K key(std::ptrdiff_t group) const { return static_cast<K>(group) << shift; }
     std::int32_t row(K key) const {
         const auto bits = static_cast<std::int32_t>(key & ((K(1) << shift) - 1));
@@ -182,7 +187,7 @@ template <class K>
 void replay_range(const Replay<K>& job, K* a, K* b, std::ptrdiff_t n, std::ptrdiff_t at,
                   std::ptrdiff_t begin, std::ptrdiff_t end, int levels) {
     for (;;) {
-        if (job.sorted && end - begin == n) return;  // no ties
+        if (job.is_done(begin, end, n)) return;
         if (n <= inserted) return emit_each(job, a, n);
         if (levels-- <= 0) heap_sort(job, a, n);  // which stirs equal ones too
         if (levels < 0 || end - begin == 1) return emit_all(job, a, n, at);
@@ -195,7 +200,7 @@ void replay_range(const Replay<K>& job, K* a, K* b, std::ptrdiff_t n, std::ptrdi
         const std::ptrdiff_t moved =
             deal_low(a, M, less, is_low, job.key(pivot), b + M, job.high, b);
         emit_all(job, b + less, M - less, at + less);
-        if (M < n && !(job.sorted && end - pivot - 1 == n - M))
+        if (M < n && !job.is_done(pivot + 1, end, n - M))
             settle_high(a, M, n, is_low, job.high, moved, b);
         replay_range(job, a, b, less, at, begin, pivot, levels);
         K* const freed = a + M;

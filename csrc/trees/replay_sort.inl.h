@@ -65,13 +65,15 @@ struct Layout {
 // a: the keys in their order, in memory for m of 64 bits; so is b.
 template <class K>
 void replay_keys(K* a, K* b, std::ptrdiff_t m, std::ptrdiff_t groups, const Layout& layout,
-                 bool sorted, std::int32_t* rows, const ReplayScratch& memory) {
+                 bool sorted, std::int32_t* rows, const ReplayScratch& memory,
+                 const std::uint32_t* known_ties = nullptr) {
     Replay<K> job{layout.shift,
                   memory.start.get(),
                   reinterpret_cast<K*>(memory.spare.get()),
                   rows,
                   layout.table ? memory.table.get() : nullptr,
-                  sorted};
+                  sorted,
+                  known_ties};
     if (!sorted && 2 * groups > m) {
         // Ties are rare: first where everything goes without them.
         auto* const kept = reinterpret_cast<std::uint32_t*>(memory.spare.get());
@@ -102,15 +104,31 @@ void unsort(const Sorted* sorted, int shift, std::ptrdiff_t m, const Layout& lay
     }
 }
 
+// How many groups before each of the sorted ones have a value that is shared; how many in all.
+template <class Sorted>
+std::uint32_t count_ties(const Sorted* sorted, int shift, std::ptrdiff_t m, std::uint32_t lowest,
+                         const std::uint8_t* shared, std::uint32_t* before) {
+    std::uint32_t count = 0;
+    for (std::ptrdiff_t k = 0; k < m; ++k) {
+        if (k && sorted[k] >> shift == sorted[k - 1] >> shift) continue;
+        *before++ = count;
+        count += shared[(static_cast<std::uint32_t>(sorted[k] >> shift) + lowest) >> 1];
+    }
+    *before = count;
+    return count;
+}
+
 // Values that mostly differ: sorted by any sort, then replayed as far as there are ties.
 template <class Sorted>
 void replay_sorted(const Sorted* sorted, int shift, std::uint64_t* other, std::uint32_t lowest,
                    std::int32_t last_row, std::uint32_t* codes, std::int32_t* rows,
-                   std::ptrdiff_t m, const ReplayScratch& memory) {
+                   std::ptrdiff_t m, const ReplayScratch& memory, const std::uint8_t* shared) {
     const Sorted mask = (Sorted(1) << shift) - 1;
     std::ptrdiff_t groups = 1;
     for (std::ptrdiff_t k = 1; k < m; ++k) groups += sorted[k] >> shift != sorted[k - 1] >> shift;
-    const bool ties = groups < m && m > inserted;
+    const bool ties =
+        groups < m && m > inserted &&
+        !(shared && count_ties(sorted, shift, m, lowest, shared, memory.ties.get()) == 0);
     const Layout layout(m, groups, last_row);
     if (ties) {
         if (layout.narrow)
@@ -128,18 +146,19 @@ void replay_sorted(const Sorted* sorted, int shift, std::uint64_t* other, std::u
         codes[k] = static_cast<std::uint32_t>(sorted[k] >> shift) + lowest;
     if (!ties) return;
     void* const room = const_cast<Sorted*>(sorted);
+    const std::uint32_t* known_ties = shared ? memory.ties.get() : nullptr;
     if (layout.narrow)
         replay_keys(reinterpret_cast<std::uint32_t*>(other), static_cast<std::uint32_t*>(room), m,
-                    groups, layout, true, rows, memory);
+                    groups, layout, true, rows, memory, known_ties);
     else
-        replay_keys(other, static_cast<std::uint64_t*>(room), m, groups, layout, true, rows,
-                    memory);
+        replay_keys(other, static_cast<std::uint64_t*>(room), m, groups, layout, true, rows, memory,
+                    known_ties);
 }
 
 template <class K>
 void replay_radix(std::uint32_t lowest, std::uint32_t range, int shift, std::int32_t last_row,
                   std::uint32_t* codes, std::int32_t* rows, std::ptrdiff_t m,
-                  const ReplayScratch& memory) {
+                  const ReplayScratch& memory, const std::uint8_t* shared) {
     auto* const keys = reinterpret_cast<K*>(memory.front.get());
     auto* const other = reinterpret_cast<K*>(memory.back.get());
     for (std::ptrdiff_t i = 0; i < m; ++i)
@@ -147,7 +166,7 @@ void replay_radix(std::uint32_t lowest, std::uint32_t range, int shift, std::int
     const K* sorted = radix_sort(keys, other, m, shift, bits_of(range),
                                  reinterpret_cast<std::uint32_t*>(memory.spare.get()));
     replay_sorted(sorted, shift, sorted == keys ? memory.back.get() : memory.front.get(), lowest,
-                  last_row, codes, rows, m, memory);
+                  last_row, codes, rows, m, memory, shared);
 }
 
 // How often codes (m) are lowest + 0, 1, ... range.
@@ -221,7 +240,7 @@ inline void replay_counted(std::uint32_t lowest, std::uint32_t range, std::int32
 }
 
 inline void replay_sort_block(std::uint32_t* codes, std::int32_t* rows, std::ptrdiff_t m,
-                              const ReplayScratch& memory) {
+                              const ReplayScratch& memory, const std::uint8_t* shared) {
     if (m < 2) return;
     std::uint32_t lowest = codes[0], highest = codes[0];
     std::int32_t last_row = 0;
@@ -241,13 +260,14 @@ inline void replay_sort_block(std::uint32_t* codes, std::int32_t* rows, std::ptr
                 keys[i] = (codes[i] - lowest) << ranked_bits | static_cast<std::uint32_t>(i);
             rank_sort(keys, m, sorted);
             return replay_sorted(sorted, ranked_bits, memory.front.get(), lowest, last_row, codes,
-                                 rows, m, memory);
+                                 rows, m, memory, shared);
         }
         const int position = bits_of(static_cast<std::uint64_t>(m - 1));
         if (bits_of(range) + position <= 32)
             return replay_radix<std::uint32_t>(lowest, range, position, last_row, codes, rows, m,
-                                               memory);
-        return replay_radix<std::uint64_t>(lowest, range, 32, last_row, codes, rows, m, memory);
+                                               memory, shared);
+        return replay_radix<std::uint64_t>(lowest, range, 32, last_row, codes, rows, m, memory,
+                                           shared);
     }
     replay_counted(lowest, range, last_row, codes, rows, m, memory);
 }

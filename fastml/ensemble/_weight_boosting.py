@@ -40,6 +40,14 @@ class BoostedTrees(Seedbed):
         return self
 
 
+class _Draws(np.random.RandomState):
+    """Random numbers that remember the rows which were chosen by them."""
+
+    def choice(self, *args, **kwargs):
+        self.drawn = np.asarray(super().choice(*args, **kwargs), dtype=np.int64)
+        return self.drawn
+
+
 def _not_native(self: Any, X: Any) -> Unsupported | None:
     """Why predictions are scikit-learn's; those of a model that is not fitted, too."""
     for tree in getattr(self, "estimators_", [None]):
@@ -108,7 +116,8 @@ class AdaBoostRegressor(Versioned, BoostedTrees, StockAdaBoostRegressor):
     def _boost(self, iboost, X, y, sample_weight, random_state):
         nursery = vars(self).get("_fastml_nursery")
         if nursery is not None:
-            nursery.shares(X)  # the trees grow on samples of its rows, and predict all of them
+            random_state = _Draws(random_state._bit_generator)
+            nursery.will_draw(X, y, lambda: random_state.drawn)
         return super()._boost(iboost, X, y, sample_weight, random_state)
 
     @documented_by(StockAdaBoostRegressor.predict)

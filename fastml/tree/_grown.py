@@ -49,7 +49,7 @@ class GrownTree:
         if nursery is None:
             nursery = Nursery(n_threads())
         elif not nursery.shares(X):
-            nursery = Nursery(nursery.n_threads, owner=nursery.owner)
+            nursery = nursery.beside(self)
         if check_input:
             X, y, missing = nursery.checked(self, X, y)
         refusal = refusal_of(self)

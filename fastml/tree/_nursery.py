@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,8 @@ class Nursery:
         self._seeds: list[int] = []
         self._weights: list[np.ndarray | None] = []
         self._whole: Any = None
+        self._draw: Any = None
+        self._take: Callable[[], Any] | None = None
 
     def seedling(self, make: Callable[[], Any], random_state: Any) -> Any:
         """An unfitted tree like that of `make`, seeded as scikit-learn's ensembles do."""
@@ -75,6 +78,23 @@ class Nursery:
         if random_state is not None:
             tree.random_state = check_random_state(random_state).randint(_SEEDS)
         return tree
+
+    def will_draw(self, X: Any, y: Any, drawn: Callable[[], np.ndarray]) -> None:
+        """The next tree grows on rows of X and y: those that `drawn` tells by then."""
+        self.shares(X)
+        self._draw = (X, y, drawn)
+
+    def beside(self, tree: Any) -> Nursery:
+        """One for a tree that grows on other data."""
+        other = Nursery(self.n_threads, owner=self.owner)
+        if self._draw is not None and tree.splitter == "best" and not issparse(self._draw[0]):
+            other._take = partial(self._taken, tree, *self._draw)
+        self._draw = None
+        return other
+
+    def _taken(self, tree: Any, X: Any, y: Any, drawn: Callable[[], np.ndarray]) -> Any:
+        columns = self.columns(self.checked(tree, X, y)[0], ranks=True)
+        return columns.take(drawn(), n_threads=self._threads(X.size))
 
     def shares(self, X: Any) -> bool:
         """Whether X is the data of this nursery, which is that of its first tree."""
@@ -101,7 +121,8 @@ class Nursery:
     def columns(self, X: Any, ranks: bool) -> Any:
         """The columns of X, coded as splits by rank or at random want them."""
         if self._columns is None or self._columns[0] is not X or self._columns[1] != ranks:
-            self._columns = (X, ranks, self._coded(X, ranks))
+            coded = self._coded(X, ranks) if self._take is None else self._take()
+            self._columns = (X, ranks, coded)
         return self._columns[2]
 
     def _coded(self, X: Any, ranks: bool) -> Any:
