@@ -38,6 +38,9 @@ cdef extern from "trees/tree.h" namespace "fastml" nogil:
         squared_error
         poisson
         absolute_error
+        user
+
+    ctypedef double (*Impurity)(const double*, const double*, Py_ssize_t) noexcept nogil
 
     cdef cppclass Growth:
         const CColumns* columns
@@ -46,6 +49,7 @@ cdef extern from "trees/tree.h" namespace "fastml" nogil:
         const int64_t* n_classes
         Py_ssize_t max_n_classes
         CriterionName criterion
+        Impurity impurity
         bool_t random_splits
         Py_ssize_t max_features
         Py_ssize_t max_depth
@@ -96,7 +100,7 @@ CRITERIA = {
 
 def refusal(criterion):
     """Why trees cannot be grown here, or None."""
-    if criterion not in CRITERIA:
+    if isinstance(criterion, str) and criterion not in CRITERIA:
         return f"the criterion {criterion!r} is not native"
     return None
 
@@ -193,7 +197,8 @@ def grow(
 ):
     """Grow one tree a seed: list of (nodes, values, max_depth), as scikit-learn's Tree has them.
 
-    Splits are the best ones if `columns` holds ranks, otherwise random ones.
+    Splits are the best ones if `columns` holds ranks, otherwise random ones. The criterion is a
+    name, or the address of an Impurity; see csrc/trees/tree.h.
     """
     cdef Growth growth
     cdef const int64_t[::1] classes
@@ -216,7 +221,12 @@ def grow(
         classes = np.ascontiguousarray(n_classes, dtype=np.int64)
         growth.n_classes = &classes[0]
         growth.max_n_classes = max(n_classes)
-    growth.criterion = CRITERIA[criterion]
+    growth.impurity = NULL
+    if isinstance(criterion, str):
+        growth.criterion = CRITERIA[criterion]
+    else:
+        growth.criterion = CriterionName.user
+        growth.impurity = <Impurity><Py_ssize_t>criterion
     growth.random_splits = not columns.ranks
     growth.max_features = max_features
     growth.max_depth = 2**31 - 1 if max_depth is None else max_depth

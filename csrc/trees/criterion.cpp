@@ -33,8 +33,9 @@ namespace {
 template <class Derived> class Additive : public Criterion {
   public:
     Additive(const Growth& growth, const std::int32_t* rows)
-        : Criterion(growth, rows), size_(growth.n_outputs * growth.max_n_classes), total_(size_),
-          left_(size_), right_(size_) {}
+        : Additive(growth, rows, growth.n_outputs * growth.max_n_classes) {}
+    Additive(const Growth& growth, const std::int32_t* rows, ptrdiff_t size)
+        : Criterion(growth, rows), size_(size), total_(size_), left_(size_), right_(size_) {}
 
     const double* node_sums() const override { return total_.data(); }
     void reset() override { go(start_, 0.0, node_weight_, left_, right_); }
@@ -268,6 +269,49 @@ class Poisson final : public Targets {
     }
 };
 
+// An impurity of the user's, of classes' weights.
+class UserClasses final : public Classes {
+  public:
+    using Classes::Classes;
+
+  private:
+    double impurity_of(const double* sums, double) const override {
+        return growth_.impurity(sums, sums, size_);
+    }
+};
+
+// Of the sums of weights, of weighted targets and of their squares.
+class UserMoments final : public Additive<UserMoments> {
+  public:
+    UserMoments(const Growth& growth, const std::int32_t* rows) : Additive(growth, rows, 3) {}
+
+    void add(const double* y, double w, double* sums) const {
+        sums[0] += w;
+        sums[1] += w * *y;
+        sums[2] += w * *y * *y;
+    }
+    void init(ptrdiff_t start, ptrdiff_t end) override {
+        begin(start, end);
+        for (ptrdiff_t p = start; p < end; ++p) add(target(p), weight(p), total_.data());
+        node_weight_ = total_[0];
+        reset();
+    }
+    double impurity() const override { return of(total_); }
+    void children_impurity(double* left, double* right) const override {
+        *left = of(left_);
+        *right = of(right_);
+    }
+    void value(double* out) const override { *out = total_[1] / total_[0]; }
+    double left_value() const override { return left_[1] / left_[0]; }
+    double right_value() const override { return right_[1] / right_[0]; }
+    double middle_value() const override { return (left_value() + right_value()) / 2; }
+
+  private:
+    double of(const std::vector<double>& sums) const {
+        return growth_.impurity(sums.data(), sums.data(), size_);
+    }
+};
+
 }  // namespace
 
 std::unique_ptr<Criterion> make_criterion(const Growth& growth, const std::int32_t* rows) {
@@ -280,6 +324,9 @@ std::unique_ptr<Criterion> make_criterion(const Growth& growth, const std::int32
             return std::make_unique<Misclassification>(growth, rows);
         case CriterionName::absolute_error:
             return absolute_error(growth, rows);
+        case CriterionName::user:
+            if (growth.n_classes) return std::make_unique<UserClasses>(growth, rows);
+            return std::make_unique<UserMoments>(growth, rows);
         case CriterionName::poisson:
             return std::make_unique<Poisson>(growth, rows);
         default:

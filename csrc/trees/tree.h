@@ -30,8 +30,13 @@ enum class CriterionName : int {
     misclassification,
     squared_error,
     poisson,
-    absolute_error
+    absolute_error,
+    user
 };
+
+// A node's impurity from its statistics x (d), thread-safe; y is x. NaN where it failed. They are
+// the classes' weights, or the sums of weights, of weighted targets and of their squares.
+using Impurity = double (*)(const double* x, const double* y, std::ptrdiff_t d);
 
 // What all trees of a forest share. Targets (n, n_outputs) are numbers, or classes 0, 1, ... as
 // numbers. Sample weights are finite; see Weights.
@@ -42,6 +47,7 @@ struct Growth {
     const std::int64_t* n_classes;  // (n_outputs), or null: regression
     std::ptrdiff_t max_n_classes;   // 1 for regression
     CriterionName criterion;
+    Impurity impurity;  // the user's, for one output
     bool random_splits;
     std::ptrdiff_t max_features, max_depth, min_samples_split, min_samples_leaf;
     double min_weight_leaf, min_impurity_decrease;

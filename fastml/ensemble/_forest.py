@@ -9,7 +9,7 @@ from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
 from fastml._runtime.versioned import Versioned
 from fastml.ensemble._grove import Grove, Means, Votes
-from fastml.tree._classes import with_misclassification
+from fastml.tree._classes import with_criteria
 
 StockRandomForestClassifier = stock.RandomForestClassifier
 StockRandomForestRegressor = stock.RandomForestRegressor
@@ -36,8 +36,8 @@ class RandomForestClassifier(
     array([0, 1])
     """
 
-    _parameter_constraints = with_misclassification(
-        StockRandomForestClassifier._parameter_constraints
+    _parameter_constraints = with_criteria(
+        StockRandomForestClassifier._parameter_constraints, "misclassification"
     )
 
 
@@ -59,6 +59,8 @@ class RandomForestRegressor(
     array([0., 1.])
     """
 
+    _parameter_constraints = with_criteria(StockRandomForestRegressor._parameter_constraints)
+
 
 @documented_by(StockExtraTreesClassifier)
 class ExtraTreesClassifier(
@@ -75,8 +77,8 @@ class ExtraTreesClassifier(
     array([0, 1])
     """
 
-    _parameter_constraints = with_misclassification(
-        StockExtraTreesClassifier._parameter_constraints
+    _parameter_constraints = with_criteria(
+        StockExtraTreesClassifier._parameter_constraints, "misclassification"
     )
 
 
@@ -92,6 +94,8 @@ class ExtraTreesRegressor(Versioned, CallbackSupportMixin, Means, StockExtraTree
     >>> forest.predict([[0], [3]])
     array([0., 1.])
     """
+
+    _parameter_constraints = with_criteria(StockExtraTreesRegressor._parameter_constraints)
 
 
 @documented_by(StockRandomTreesEmbedding)

@@ -3,14 +3,17 @@
 Numba is imported when the first function is compiled, not before.
 """
 
+from fastml.jit._criterion import Criterion, criterion
 from fastml.jit._function import NotCompilable
 from fastml.jit._pairs import compile_pair, distances, gram, is_compiled, pair_address
 from fastml.jit._scalar import ScalarKernel, kernel
 
 __all__ = [
+    "Criterion",
     "NotCompilable",
     "ScalarKernel",
     "compile_pair",
+    "criterion",
     "distances",
     "gram",
     "is_compiled",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import sys
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -101,6 +103,56 @@ def unwrap(f: Any) -> Function:
         name = getattr(f, "__name__", type(f).__name__)
         raise NotCompilable(name, f"a {type(f).__name__} is not a function written in Python")
     return Function(f)
+
+
+class Decorated:
+    """What a decorator makes of a function that is to be compiled.
+
+    Copies and clones are the object itself. The constructor takes the function and what
+    `_options` names.
+    """
+
+    __wrapped__: Callable[..., Any]
+    _options: tuple[str, ...] = ()
+
+    def __init__(self, f: Callable[..., Any], function: Function) -> None:
+        self.function = function
+        functools.update_wrapper(self, f, updated=())
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        return self.function.python(*args, **params)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__.lower()} {self.function.name}>"
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+    def __sklearn_clone__(self) -> Any:
+        return self
+
+    def __reduce__(self) -> Any:
+        """By reference if pickle can, by value if cloudpickle must.
+
+        A decorated function is no longer found under its own name, which is this object's. It is
+        found one step further on.
+        """
+        python = self.__wrapped__
+        name = getattr(python, "__qualname__", "")
+        found: Any = sys.modules.get(getattr(python, "__module__", None) or "")
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if isinstance(found, type(self)) and found.__wrapped__ is python:
+            python.__qualname__ = f"{name}.__wrapped__"
+        options = {option: getattr(self, option) for option in self._options}
+        return _restore, (type(self), python, options)
+
+
+def _restore(kind: type, f: Callable[..., Any], options: dict[str, Any]) -> Any:
+    return kind(f, **options)
 
 
 class _Same:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -12,10 +11,10 @@ from scipy.sparse import issparse
 
 from fastml._runtime.dispatch import Unsupported, accelerated
 from fastml.jit import _pairs
-from fastml.jit._function import Function, NotCompilable, unwrap
+from fastml.jit._function import Decorated, Function, NotCompilable, unwrap
 
 
-class ScalarKernel:
+class ScalarKernel(Decorated):
     """A kernel given as a function f(x, y) of two vectors; made by `fastml.jit.kernel`.
 
     Called with two vectors it is the function. Called with matrices it returns the Gram matrix
@@ -41,16 +40,16 @@ class ScalarKernel:
         The function in Python.
     """
 
-    __wrapped__: Callable[..., Any]
+    _options = ("symmetric", "reassociate")
 
     def __init__(
         self, f: Callable[..., Any], *, symmetric: bool = True, reassociate: bool = True
     ) -> None:
         inner = unwrap(f)
         f = f.__wrapped__ if isinstance(f, ScalarKernel) else f
-        self.function = Function(inner.python, inner.fixed, reassociate and inner.reassociate)
-        self.symmetric = symmetric
-        functools.update_wrapper(self, f, updated=())
+        reassociate = reassociate and inner.reassociate
+        super().__init__(f, Function(inner.python, inner.fixed, reassociate))
+        self.symmetric, self.reassociate = symmetric, reassociate
 
     def __call__(self, X: Any, Y: Any = None, **params: Any) -> Any:
         Y = X if Y is None else Y
@@ -71,34 +70,6 @@ class ScalarKernel:
 
     def __hash__(self) -> int:
         return hash((self.function.python, self.symmetric))
-
-    def __copy__(self) -> ScalarKernel:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> ScalarKernel:
-        return self
-
-    def __sklearn_clone__(self) -> ScalarKernel:
-        return self
-
-    def __reduce__(self) -> Any:
-        """By reference if pickle can, by value if cloudpickle must.
-
-        A decorated function is no longer found under its own name, which is this object's. It is
-        found one step further on.
-        """
-        python = self.__wrapped__
-        name = getattr(python, "__qualname__", "")
-        found: Any = sys.modules.get(getattr(python, "__module__", None) or "")
-        for part in name.split("."):
-            found = getattr(found, part, None)
-        if isinstance(found, ScalarKernel) and found.__wrapped__ is python:
-            python.__qualname__ = f"{name}.__wrapped__"
-        return _restore, (python, self.symmetric, self.function.reassociate)
-
-
-def _restore(f: Callable[..., Any], symmetric: bool, reassociate: bool) -> ScalarKernel:
-    return ScalarKernel(f, symmetric=symmetric, reassociate=reassociate)
 
 
 def kernel(

@@ -10,6 +10,7 @@ from fastml._runtime.callbacks import fit_context
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
 from fastml._runtime.versioned import Versioned
+from fastml.jit import Criterion
 from fastml.tree._grown import GrownTree, shares_of
 
 StockDecisionTreeClassifier = stock.DecisionTreeClassifier
@@ -18,16 +19,13 @@ StockExtraTreeClassifier = stock.ExtraTreeClassifier
 StockExtraTreeRegressor = stock.ExtraTreeRegressor
 
 
-def with_misclassification(constraints: dict) -> dict:
-    """A classifier's parameter constraints, with a criterion more."""
-    return constraints | {
-        "criterion": [
-            StrOptions({*each.options, "misclassification"})
-            if isinstance(each, StrOptions)
-            else each
-            for each in constraints["criterion"]
-        ]
-    }
+def with_criteria(constraints: dict, *names: str) -> dict:
+    """The parameter constraints with criteria more: those named, and the user's own."""
+    known = [
+        StrOptions({*each.options, *names}) if isinstance(each, StrOptions) else each
+        for each in constraints["criterion"]
+    ]
+    return constraints | {"criterion": [*known, Criterion]}
 
 
 @documented_by(StockDecisionTreeClassifier)
@@ -48,8 +46,8 @@ class DecisionTreeClassifier(Versioned, GrownTree, StockDecisionTreeClassifier):
     """
 
     _is_classifier = True
-    _parameter_constraints = with_misclassification(
-        StockDecisionTreeClassifier._parameter_constraints
+    _parameter_constraints = with_criteria(
+        StockDecisionTreeClassifier._parameter_constraints, "misclassification"
     )
 
     @documented_by(StockDecisionTreeClassifier.fit)
@@ -81,6 +79,7 @@ class DecisionTreeRegressor(Versioned, GrownTree, StockDecisionTreeRegressor):
     """
 
     _is_classifier = False
+    _parameter_constraints = with_criteria(StockDecisionTreeRegressor._parameter_constraints)
 
     @documented_by(StockDecisionTreeRegressor.fit)
     @accelerated

@@ -8,7 +8,7 @@ import numpy as np
 import sklearn
 from scipy.sparse import issparse
 from sklearn.tree import BaseDecisionTree
-from sklearn.tree._criterion import Criterion
+from sklearn.tree._criterion import Criterion as StockCriterion
 from sklearn.tree._splitter import Splitter
 from sklearn.utils import check_random_state
 from sklearn.utils.fixes import parse_version
@@ -19,6 +19,7 @@ from fastml._native.forest import Forest
 from fastml._runtime.dispatch import Unsupported, accelerated, concede
 from fastml._runtime.docs import documented_by
 from fastml._runtime.threads import n_threads
+from fastml.jit import Criterion
 from fastml.tree._nursery import Nursery
 from fastml.tree._packed import decision_path, is_packed, packed_tree
 from fastml.tree._targets import constraints_of, limits_of, max_features_of
@@ -61,8 +62,8 @@ class GrownTree:
         return self
 
     def _concede(self, nursery: Nursery, refusal: Unsupported) -> None:
-        if self.criterion == "misclassification":
-            raise ValueError(f"criterion='misclassification' is not possible: {refusal.reason}")
+        if self.criterion == "misclassification" or isinstance(self.criterion, Criterion):
+            raise ValueError(f"criterion={self.criterion!r} is not possible: {refusal.reason}")
         concede(self, "fit", refusal)
         if nursery.owner is not None:
             concede(nursery.owner, "fit", refusal)
@@ -116,9 +117,14 @@ class GrownTree:
             weight = n if weights is None else np.sum(weights)
         limits = limits_of(self, n, d, weight)
         constraints = constraints_of(self, d, targets)
+        criterion = self.criterion
+        if isinstance(criterion, Criterion):
+            if targets.values.shape[1] > 1:
+                return Unsupported("y", "a criterion of the user's takes one output", "fit one")
+            criterion = criterion.address()
         columns = nursery.columns(X, ranks=self.splitter == "best")
         seed = check_random_state(self.random_state).randint(0, _RAND_R_MAX)
-        nursery.plant(self, seed, weights, limits, (columns, targets, self.criterion, constraints))
+        nursery.plant(self, seed, weights, limits, (columns, targets, criterion, constraints))
         return None
 
     def _validate_X_predict(self, X, check_input):
@@ -202,7 +208,7 @@ def _are_counts(weights: Any, n: int) -> bool:
 
 def refusal_of(tree: Any) -> Unsupported | None:
     """Why trees like this one cannot be grown natively."""
-    for name, kind in (("criterion", Criterion), ("splitter", Splitter)):
+    for name, kind in (("criterion", StockCriterion), ("splitter", Splitter)):
         if isinstance(getattr(tree, name), kind):
             return Unsupported(name, f"{name} objects are not compiled", f"give the {name} by name")
     if not isinstance(tree.criterion, str):

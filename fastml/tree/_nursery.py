@@ -179,6 +179,10 @@ class Nursery:
             n_threads=self._threads(len(seeds) * columns.n * columns.d),
             **limits._asdict(),
         )
+        if not isinstance(criterion, str) and any(
+            np.isnan(tree[0]["impurity"][0]) for tree in grown
+        ):
+            raise ValueError("the criterion raises, or is not a number, for all rows together")
         widths = targets.n_classes
         if widths is None:
             widths = np.ones(targets.values.shape[1], dtype=np.intp)
