@@ -1,6 +1,6 @@
 """Growing decision trees. Arguments are already validated; see csrc/trees/grow.h."""
 
-from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 from libcpp cimport bool as bool_t
 from libcpp.vector cimport vector
@@ -20,6 +20,9 @@ cdef extern from "trees/columns.h" namespace "fastml" nogil:
 
     Py_ssize_t most_rows
 
+    cdef cppclass LevelSet:
+        bint has(int32_t) noexcept
+
     cdef cppclass ColumnStore:
         Status rank(const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, int) noexcept
         Status copy(const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, int) noexcept
@@ -27,6 +30,7 @@ cdef extern from "trees/columns.h" namespace "fastml" nogil:
             const float*, const int32_t*, const int32_t*, Py_ssize_t, Py_ssize_t, bool_t, int
         ) noexcept
         Status take(const CColumns&, const int64_t*, Py_ssize_t, int) noexcept
+        void categorize(const int32_t*)
         const CColumns& columns() noexcept
         Py_ssize_t bytes() noexcept
 
@@ -61,10 +65,13 @@ cdef extern from "trees/tree.h" namespace "fastml" nogil:
         const int8_t* monotonic
 
     cdef cppclass Node:
-        pass
+        int64_t left, right, feature
+        double threshold
+        uint8_t missing_go_left
 
     cdef cppclass Grown:
         vector[Node] nodes
+        vector[LevelSet] levels
         vector[double] values
         Py_ssize_t max_depth
 
@@ -110,20 +117,27 @@ cdef class Columns:
 
     With `ranks`, for best splits, each feature is kept as the ranks of its values; without, for
     random splits, as it is. Sparse ones are CSC, without missing values or repeated entries; their
-    indices ascend. One object serves all trees of a forest.
+    indices ascend. Features of which `levels` (d,) int32 is not zero are categorical, with so many
+    levels; see csrc/trees/columns.h. One object serves all trees of a forest.
     """
     cdef ColumnStore store
     cdef readonly bint ranks
+    cdef readonly object levels
     cdef tuple kept  # what the store points to
 
-    def __init__(self, X, *, bint ranks, int n_threads):
+    def __init__(self, X, *, bint ranks, int n_threads, levels=None):
+        cdef const int32_t[::1] n_levels
         if X.shape[0] > most_rows:
             raise ValueError(f"trees take at most {most_rows} rows, not {X.shape[0]}")
         self.ranks = ranks
+        self.levels = levels
         if issparse(X):
             self.set_sparse(X, n_threads)
         else:
             self.set_dense(X, n_threads)
+        if levels is not None:
+            n_levels = levels
+            self.store.categorize(&n_levels[0])
 
     cdef set_dense(self, const float[:, :] X, int n_threads):
         cdef Py_ssize_t n = X.shape[0], d = X.shape[1]
@@ -197,6 +211,8 @@ def grow(
 ):
     """Grow one tree a seed: list of (nodes, values, max_depth), as scikit-learn's Tree has them.
 
+    With categorical features there is a fourth, the levels that go left, 256 bits a node.
+
     Splits are the best ones if `columns` holds ranks, otherwise random ones. The criterion is a
     name, or the address of an Impurity; see csrc/trees/tree.h.
     """
@@ -259,6 +275,7 @@ def grow(
 cdef take(Grown& tree, Py_ssize_t n_outputs, Py_ssize_t max_n_classes):
     """The tree's arrays; its own memory is freed."""
     cdef Py_ssize_t n = tree.nodes.size()
+    cdef uint64_t[:, ::1] level_view
     nodes = np.empty(n, dtype=NODE_DTYPE)
     values = np.empty((n, n_outputs, max_n_classes))
     cdef signed char[::1] node_bytes = nodes.view(np.int8)
@@ -268,7 +285,43 @@ cdef take(Grown& tree, Py_ssize_t n_outputs, Py_ssize_t max_n_classes):
     depth = tree.max_depth
     tree.nodes = vector[Node]()
     tree.values = vector[double]()
+    if tree.levels.size():
+        levels = np.empty((n, sizeof(LevelSet) // 8), dtype=np.uint64)
+        level_view = levels
+        memcpy(&level_view[0, 0], tree.levels.data(), n * sizeof(LevelSet))
+        tree.levels = vector[LevelSet]()
+        return nodes, values, depth, levels
     return nodes, values, depth
+
+
+def walk(
+    nodes,                               # IN (k,) NODE_DTYPE, a tree's
+    const uint64_t[:, ::1] levels,       # IN (k, 4), those that go left
+    const int32_t[::1] n_levels,         # IN (d,), not zero: categorical
+    const float[:, ::1] X,               # IN (n, d); levels are below n_levels, -1: unknown
+    int64_t[::1] leaves,                 # OUT (n,)
+):
+    """The leaf of each row, in a tree that has categorical features."""
+    cdef const signed char[::1] node_bytes = np.ascontiguousarray(nodes).view(np.int8)
+    cdef const Node* tree = <const Node*>&node_bytes[0]
+    cdef const LevelSet* sets = <const LevelSet*>&levels[0, 0]
+    cdef Py_ssize_t i, at, f
+    cdef bint left
+    cdef float x
+    with nogil:
+        for i in range(X.shape[0]):
+            at = 0
+            while tree[at].left >= 0:
+                f = tree[at].feature
+                x = X[i, f]
+                if n_levels[f] and x >= 0:
+                    left = sets[at].has(<int32_t>x)
+                elif n_levels[f] or x != x:
+                    left = tree[at].missing_go_left
+                else:
+                    left = x <= tree[at].threshold
+                at = tree[at].left if left else tree[at].right
+            leaves[i] = at
 
 
 # Orders of rows as scikit-learn's trees leave them, for tests.

@@ -158,7 +158,7 @@ Status ColumnStore::rank(const float* X, std::ptrdiff_t row_stride, std::ptrdiff
     });
     bytes_ = 0;
     for (const Column& column : ranked_) bytes_ += n * column.width + 4 * column.n_values;
-    columns_ = {n, d, ranked_.data(), nullptr, missing_.get(), nullptr, true, false};
+    columns_ = {n, d, ranked_.data(), nullptr, missing_.get(), nullptr, true, false, nullptr};
     return status;
 } catch (const std::bad_alloc&) {
     return Status::no_memory;
@@ -196,7 +196,7 @@ Status ColumnStore::sparse(const float* data, const std::int32_t* indices,
     reserve(d);
     std::fill_n(missing_.get(), d, false);
     const std::ptrdiff_t nnz = indptr[d];
-    columns_ = {n, d, nullptr, nullptr, missing_.get(), entries_.data(), false, false};
+    columns_ = {n, d, nullptr, nullptr, missing_.get(), entries_.data(), false, false, nullptr};
     columns_.mostly_zero = nnz < n * d / 32;
     columns_.by_row = by_row <= std::max(cheap_bytes, 8 * nnz) && (ranks || !columns_.mostly_zero);
     bytes_ = ranks || !columns_.by_row ? 0 : by_row;
@@ -258,7 +258,7 @@ Status ColumnStore::take(const Columns& all, const std::int64_t* rows, std::ptrd
     });
     bytes_ = 0;
     for (const Column& column : ranked_) bytes_ += m * column.width;
-    columns_ = {m, all.d, ranked_.data(), nullptr, missing_.get(), nullptr, true, false};
+    columns_ = {m, all.d, ranked_.data(), nullptr, missing_.get(), nullptr, true, false, nullptr};
     return status;
 } catch (const std::bad_alloc&) {
     return Status::no_memory;
@@ -282,7 +282,7 @@ Status ColumnStore::copy(const float* X, std::ptrdiff_t row_stride, std::ptrdiff
                 }
         });
     bytes_ = n * d * static_cast<std::ptrdiff_t>(sizeof(float));
-    columns_ = {n, d, nullptr, raw_.get(), missing_.get(), nullptr, true, false};
+    columns_ = {n, d, nullptr, raw_.get(), missing_.get(), nullptr, true, false, nullptr};
     return status;
 } catch (const std::bad_alloc&) {
     return Status::no_memory;

@@ -80,6 +80,17 @@ struct Columns {
     const Entries* entries;  // (d), or null: not sparse
     bool by_row;             // whether codes, or raw, are those of all rows
     bool mostly_zero;        // so that passing over entries is less than passing over rows
+    // (d), or null. How many levels a categorical feature has, whose values are 0, 1, ...; else 0.
+    const std::int32_t* levels;
+};
+
+// Levels of a categorical feature.
+constexpr int most_levels = 256;
+struct LevelSet {
+    std::uint64_t words[most_levels / 64];
+
+    bool has(std::int32_t level) const { return words[level >> 6] >> (level & 63) & 1; }
+    void add(std::int32_t level) { words[level >> 6] |= std::uint64_t{1} << (level & 63); }
 };
 
 // Columns with the memory they need.
@@ -97,6 +108,11 @@ class ColumnStore {
     // its target, and one weight.
     Status take(const Columns& all, const std::int64_t* rows, std::ptrdiff_t m,
                 int n_threads) noexcept;
+    // Features of `levels` (d), not zero, are categorical; they have been ranked.
+    void categorize(const std::int32_t* levels) {
+        levels_.assign(levels, levels + columns_.d);
+        columns_.levels = levels_.data();
+    }
     const Columns& columns() const { return columns_; }
     std::ptrdiff_t bytes() const { return bytes_; }
 
@@ -112,6 +128,7 @@ class ColumnStore {
     Columns columns_{};
     std::vector<Column> ranked_;
     std::vector<Entries> entries_;
+    std::vector<std::int32_t> levels_;
     std::vector<std::unique_ptr<char[]>> codes_;
     std::vector<std::unique_ptr<float[]>> values_;
     std::vector<std::unique_ptr<std::uint8_t[]>> shared_;

@@ -1,4 +1,6 @@
 // Best splits where sums are exact in any order.
+#include <numeric>
+
 #include "trees/exact.h"
 
 namespace fastml {
@@ -14,7 +16,8 @@ template <class Tally> class BestExact final : public Exact<Tally> {
   public:
     explicit BestExact(const Growth& growth)
         : Exact<Tally>(growth), missing_sums_(tally_.none()), codes_(columns_.n),
-          known_tags_(any_missing() ? columns_.n : 0), sides_(columns_.n) {}
+          known_tags_(any_missing() ? columns_.n : 0), sides_(columns_.n),
+          level_counts_(columns_.levels ? most_levels * tally_.counters : 0) {}
 
     Split split(Inherited& inherited) override {
         best_ = {};
@@ -24,6 +27,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
         if (best_.lower != nothing) carry_out(inherited.impurity, split);
         return split;
     }
+    LevelSet levels() const override { return best_.levels; }
 
   private:
     using Exact<Tally>::growth_;
@@ -44,6 +48,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
         std::uint32_t lower = nothing;  // the largest code that goes left
         std::uint32_t upper = nothing;  // the smallest that goes right, if one does
         bool missing_left = false, has_missing = false;
+        LevelSet levels{};  // that go left, of a categorical feature
     };
     // The rows of the node that have a value of the feature, and how the others are counted.
     struct Known {
@@ -77,6 +82,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
 
     bool try_feature(ptrdiff_t feature) {
         const Column& column = columns_.ranked[feature];
+        if (is_categorical(feature)) return try_levels(column, feature);
         if (column.n_values == 2 && !column.missing) return try_binary(column, feature);
         column.gather(this->rows(), size(), codes_.data());
         Known known{&column, this->tags(), feature, size(), 0, false};
@@ -111,8 +117,79 @@ template <class Tally> class BestExact final : public Exact<Tally> {
         if (tally_.weight(this->left_) < this->least_ || tally_.weight(this->right_) < this->least_)
             return true;
         const double proxy = tally_.proxy(this->left_, this->right_);
-        if (proxy > best_.proxy) best_ = {proxy, feature, 0, 2, false, false};
+        if (proxy > best_.proxy) best_ = {proxy, feature, 0, 2, false, false, {}};
         return true;
+    }
+
+    bool is_categorical(ptrdiff_t feature) const {
+        return columns_.levels && columns_.levels[feature];
+    }
+    // Breiman's theorem: of two classes, or by squared error, the best of all splits in two sets
+    // is one along the order of the levels' means (Classification and Regression Trees, 4.2).
+    bool try_levels(const Column& column, ptrdiff_t feature) {
+        column.gather(this->rows(), size(), codes_.data());
+        ptrdiff_t rows[most_levels] = {};
+        for (ptrdiff_t i = 0; i < size(); ++i) ++rows[codes_[i] >> 1];
+        std::int32_t order[most_levels];
+        const std::int32_t present = static_cast<std::int32_t>(
+            std::copy_if(ranks(), ranks() + column.n_values, order,
+                         [&](std::int32_t rank) { return rows[rank] > 0; }) -
+            order);
+        if (present < 2) return false;
+        auto* const counts = level_counts_.data();
+        tally_.count(codes_.data(), this->tags(), size(), 0, column.n_values, counts);
+        double means[most_levels];
+        for (ptrdiff_t o = 0; o < tally_.orders(); ++o) {
+            for (std::int32_t i = 0; i < present; ++i)
+                means[order[i]] = tally_.mean(counts + order[i] * tally_.counters, o);
+            std::sort(order, order + present, [&](std::int32_t a, std::int32_t b) {
+                return means[a] < means[b] || (means[a] == means[b] && a < b);
+            });
+            scan_levels(column, feature, order, present, rows);
+        }
+        return true;
+    }
+    static const std::int32_t* ranks() {
+        static const std::vector<std::int32_t> all = [] {
+            std::vector<std::int32_t> numbers(most_levels);
+            std::iota(numbers.begin(), numbers.end(), 0);
+            return numbers;
+        }();
+        return all.data();
+    }
+    void scan_levels(const Column& column, ptrdiff_t feature, const std::int32_t* order,
+                     std::int32_t present, const ptrdiff_t* rows) {
+        Queue queue;  // has room for all
+        ptrdiff_t n_left = 0;
+        tally_.start(total_, nullptr);
+        for (std::int32_t i = 1; i < present; ++i) {
+            tally_.add(level_counts_.data() + order[i - 1] * tally_.counters);
+            n_left += rows[order[i - 1]];
+            if (n_left < growth_.min_samples_leaf || size() - n_left < growth_.min_samples_leaf)
+                continue;
+            tally_.put(queue);
+            queue.place[queue.count++] = i;
+        }
+        if (!queue.count) return;
+        const double proxy = tally_.score(queue, this->least_);
+        if (!(proxy > best_.proxy)) return;
+        best_ = {proxy, feature, 0, nothing, false, false, {}};
+        const ptrdiff_t cut = queue.place_of(proxy);
+        for (ptrdiff_t i = 0; i < cut; ++i)
+            best_.levels.add(static_cast<std::int32_t>(column.values[order[i]]));
+    }
+    // Levels that the node does not have follow the larger child.
+    void carry_out_levels(const Column& column, Split& split) {
+        LevelSet present{};
+        split.position = this->divide([&](ptrdiff_t i, std::int32_t) {
+            const auto level = static_cast<std::int32_t>(column.value(codes_[i]));
+            present.add(level);
+            return best_.levels.has(level);
+        });
+        split.missing_go_left = split.position - start_ > end_ - split.position;
+        for (std::int32_t level = 0; level < columns_.levels[best_.feature]; ++level)
+            if (split.missing_go_left && !present.has(level)) best_.levels.add(level);
+        split.threshold = std::numeric_limits<double>::quiet_NaN();
     }
 
     // Runs scan(missing rows' class weights if they go left) once, or for either side.
@@ -215,7 +292,8 @@ template <class Tally> class BestExact final : public Exact<Tally> {
                      static_cast<std::uint32_t>(place >> 32),
                      static_cast<std::uint32_t>(place),
                      side.missing_left,
-                     side.missing > 0};
+                     side.missing > 0,
+                     {}};
         }
         queue.count = 0;
     }
@@ -224,23 +302,30 @@ template <class Tally> class BestExact final : public Exact<Tally> {
     void carry_out(double impurity, Split& split) {
         const Column& column = columns_.ranked[best_.feature];
         column.gather(this->rows(), size(), codes_.data());
+        split.feature = best_.feature;
+        if (is_categorical(best_.feature))
+            carry_out_levels(column, split);
+        else
+            carry_out_numbers(column, split);
+        this->evaluate(impurity, split);
+    }
+    void carry_out_numbers(const Column& column, Split& split) {
         split.position = this->divide([&](ptrdiff_t i, std::int32_t) {
             const std::uint32_t code = codes_[i];
             return column.missing && column.is_missing(code) ? best_.missing_left
                                                              : code >> 1 <= best_.lower >> 1;
         });
-        split.feature = best_.feature;
         split.threshold = best_.upper == nothing
                               ? std::numeric_limits<double>::infinity()
                               : column.value(best_.lower) / 2.0 + column.value(best_.upper) / 2.0;
         split.missing_go_left = best_.has_missing ? best_.missing_left
                                                   : split.position - start_ > end_ - split.position;
-        this->evaluate(impurity, split);
     }
 
     typename Tally::Sums missing_sums_;
     std::vector<std::uint32_t> codes_, known_tags_;
     std::vector<std::uint8_t> sides_;
+    std::vector<typename Tally::Counter> level_counts_;  // (most_levels, counters)
     Best best_;
 };
 

@@ -36,8 +36,9 @@ class Plot {
     void sow(const Forest& forest, ptrdiff_t tree) {
         const Growth& growth = forest.growth;
         const Weights weights = forest.weights(tree);
-        const bool exact = growth.columns->by_row && !growth.columns->mostly_zero &&
-                           sums_are_exact(growth, weights);
+        const Columns& columns = *growth.columns;
+        const bool exact = columns.levels || (columns.by_row && !columns.mostly_zero &&
+                                              sums_are_exact(growth, weights));
         if (!splitter_ || exact != is_exact_) {
             const auto make =
                 exact ? growth.random_splits ? exact_random_splitter : exact_best_splitter

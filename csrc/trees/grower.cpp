@@ -40,6 +40,7 @@ ptrdiff_t Grower::add(const Pending& at, bool is_leaf, const Split& split) {
     node.rows = at.end - at.start;
     node.weight = splitter_.weight();
     tree_.nodes.push_back(node);
+    if (growth_.columns->levels) tree_.levels.push_back(is_leaf ? LevelSet{} : splitter_.levels());
     if (at.parent >= 0) {
         Node& parent = tree_.nodes[at.parent];
         (at.is_left ? parent.left : parent.right) = id;

@@ -141,6 +141,11 @@ class TwoClasses : public ClassTally {
         }
     }
     static bool empty(const Counter* counter) { return *counter == 0; }
+    // By which levels are put in order; the best split of two sets is along one of `orders`.
+    std::ptrdiff_t orders() const { return 1; }
+    static double mean(const Counter* counter, std::ptrdiff_t) {
+        return static_cast<double>(*counter >> 32) / static_cast<double>(*counter & 0xffffffffu);
+    }
     void add(const Counter* counter) {
         w_ += static_cast<std::uint32_t>(*counter);
         second_ += static_cast<std::uint32_t>(*counter >> 32);
@@ -209,6 +214,13 @@ template <class Terms> class ManyClasses : public ClassTally {
     }
     bool empty(const Counter* counter) const {
         return std::all_of(counter, counter + counters, [](Counter c) { return c == 0; });
+    }
+    // Each class against the others: more than two classes have no order that is surely best.
+    std::ptrdiff_t orders() const { return n_classes_; }
+    double mean(const Counter* counter, std::ptrdiff_t order) const {
+        double w = 0;
+        for (std::ptrdiff_t c = 0; c < counters; ++c) w += counter[c];
+        return counter[order] / w;
     }
     void add(const Counter* counter) {
         for (std::size_t c = 0; c < left_.size(); ++c)
@@ -336,6 +348,8 @@ class TargetTally {
         }
     }
     static bool empty(const Counter* counter) { return counter[0] == 0; }
+    std::ptrdiff_t orders() const { return 1; }
+    static double mean(const Counter* counter, std::ptrdiff_t) { return counter[1] / counter[0]; }
     void add(const Counter* counter) {
         w_ += counter[0];
         wy_ += counter[1];

@@ -20,7 +20,8 @@ static_assert(sizeof(Node) == 64, "scikit-learn's nodes have 64 bytes");
 
 struct Grown {
     std::vector<Node> nodes;
-    std::vector<double> values;  // (nodes, n_outputs, max_n_classes)
+    std::vector<double> values;    // (nodes, n_outputs, max_n_classes)
+    std::vector<LevelSet> levels;  // (nodes) that go left, if there are categorical features
     std::ptrdiff_t max_depth = -1;
 };
 

@@ -1,7 +1,8 @@
-"""Ensembles: what fastml replaces in `sklearn.ensemble`."""
+"""Ensembles: what fastml replaces in `sklearn.ensemble`, and more."""
 
 from fastml._runtime.modules import fall_through
 from fastml.ensemble._bagging import BaggingClassifier, BaggingRegressor, IsolationForest
+from fastml.ensemble._categorical import CategoricalForestClassifier, CategoricalForestRegressor
 from fastml.ensemble._forest import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
@@ -16,6 +17,8 @@ __all__ = [
     "AdaBoostRegressor",
     "BaggingClassifier",
     "BaggingRegressor",
+    "CategoricalForestClassifier",
+    "CategoricalForestRegressor",
     "ExtraTreesClassifier",
     "ExtraTreesRegressor",
     "IsolationForest",

@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.ensemble._forest import BaseForest, ForestClassifier, ForestRegressor
 from sklearn.utils.validation import check_is_fitted
 
-from fastml._native.forest import Forest
 from fastml._runtime.callbacks import Task, fit_context, fit_task
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
@@ -17,7 +16,7 @@ from fastml._runtime.threads import n_threads
 from fastml.tree._classes import OURS, TREES
 from fastml.tree._grown import labels_of, refusal_of, shares_of
 from fastml.tree._nursery import raising
-from fastml.tree._packed import decision_path, packed_forest
+from fastml.tree._packed import decision_path, forest_of, packed_forest
 
 
 def own_tree(tree: Any) -> Any:
@@ -93,7 +92,8 @@ class OutOfBag:
     """Predictions of single trees for the rows that they did not see; nothing is kept of them."""
 
     def _get_oob_predictions(self, tree, X):
-        values = Forest([tree.tree_], n_threads(self.n_jobs)).predict(X, n_threads(self.n_jobs))
+        forest = forest_of([tree.tree_], n_threads(self.n_jobs))
+        values = forest.predict(X, n_threads(self.n_jobs))
         return values.transpose(0, 2, 1)
 
 

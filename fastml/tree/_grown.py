@@ -21,8 +21,13 @@ from fastml._runtime.docs import documented_by
 from fastml._runtime.threads import n_threads
 from fastml.jit import Criterion
 from fastml.tree._nursery import Nursery
-from fastml.tree._packed import decision_path, is_packed, packed_tree
-from fastml.tree._targets import constraints_of, limits_of, max_features_of
+from fastml.tree._packed import decision_path, forest_of, is_packed, packed_tree
+from fastml.tree._targets import (
+    check_level_targets,
+    constraints_of,
+    limits_of,
+    max_features_of,
+)
 
 # Packing a tree takes as long as walking so many rows for each hundred nodes.
 _ROWS_PER_HUNDRED_NODES = 10
@@ -62,11 +67,17 @@ class GrownTree:
         return self
 
     def _concede(self, nursery: Nursery, refusal: Unsupported) -> None:
+        if self._levels_in(nursery) is not None:
+            raise ValueError(f"categorical features are not possible: {refusal.reason}")
         if self.criterion == "misclassification" or isinstance(self.criterion, Criterion):
             raise ValueError(f"criterion={self.criterion!r} is not possible: {refusal.reason}")
         concede(self, "fit", refusal)
         if nursery.owner is not None:
             concede(nursery.owner, "fit", refusal)
+
+    def _levels_in(self, nursery: Nursery) -> np.ndarray | None:
+        """How many levels categorical features have: what the ensemble, or the tree alone, says."""
+        return getattr(self if nursery.owner is None else nursery.owner, "_n_levels", None)
 
     def _checked(self, X: Any, y: Any) -> tuple[Any, Any, np.ndarray | None]:
         """X and y as trees take them, and which features miss values."""
@@ -122,7 +133,10 @@ class GrownTree:
             if targets.values.shape[1] > 1:
                 return Unsupported("y", "a criterion of the user's takes one output", "fit one")
             criterion = criterion.address()
-        columns = nursery.columns(X, ranks=self.splitter == "best")
+        levels = self._levels_in(nursery)
+        if levels is not None:
+            check_level_targets(targets, weights)
+        columns = nursery.columns(X, ranks=self.splitter == "best", levels=levels)
         seed = check_random_state(self.random_state).randint(0, _RAND_R_MAX)
         nursery.plant(self, seed, weights, limits, (columns, targets, criterion, constraints))
         return None
@@ -138,7 +152,7 @@ class GrownTree:
         if not issparse(X) and not isinstance(X, np.ndarray):
             return None  # which is an error
         if "_fastml_nursery" in vars(self):
-            return Forest([self.tree_], n_threads())  # needed once
+            return forest_of([self.tree_], n_threads())  # needed once
         few = X.shape[0] * 100 < _ROWS_PER_HUNDRED_NODES * self.tree_.node_count
         return None if few and not is_packed(self) else packed_tree(self)
 

@@ -20,6 +20,7 @@ from sklearn.tree._tree import Tree
 from sklearn.utils import check_random_state
 
 from fastml._native import trees as native
+from fastml.tree._levels import LevelTree
 from fastml.tree._targets import Limits, Targets, whole
 
 # Weights of waiting trees take up to so many bytes, or those of a few trees for each thread.
@@ -118,18 +119,18 @@ class Nursery:
             self._queries = check()
         return self._queries
 
-    def columns(self, X: Any, ranks: bool) -> Any:
+    def columns(self, X: Any, ranks: bool, levels: np.ndarray | None = None) -> Any:
         """The columns of X, coded as splits by rank or at random want them."""
         if self._columns is None or self._columns[0] is not X or self._columns[1] != ranks:
-            coded = self._coded(X, ranks) if self._take is None else self._take()
+            coded = self._coded(X, ranks, levels) if self._take is None else self._take()
             self._columns = (X, ranks, coded)
         return self._columns[2]
 
-    def _coded(self, X: Any, ranks: bool) -> Any:
+    def _coded(self, X: Any, ranks: bool, levels: np.ndarray | None) -> Any:
         if issparse(X) and not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
-        return native.Columns(X, ranks=ranks, n_threads=self._threads(X.size))
+        return native.Columns(X, ranks=ranks, n_threads=self._threads(X.size), levels=levels)
 
     def targets(self, y: Any, classification: bool) -> Targets:
         if self._targets is None or self._targets.given is not y:
@@ -186,10 +187,12 @@ class Nursery:
         widths = targets.n_classes
         if widths is None:
             widths = np.ones(targets.values.shape[1], dtype=np.intp)
-        for tree, (nodes, values, depth) in zip(seedlings, grown, strict=True):
+        for tree, (nodes, values, depth, *levels) in zip(seedlings, grown, strict=True):
             tree.tree_ = Tree(columns.d, widths, len(widths))
             state = {"max_depth": depth, "node_count": len(nodes), "nodes": nodes, "values": values}
             tree.tree_.__setstate__(state)
+            if levels:
+                tree.tree_ = LevelTree(tree.tree_, *levels, columns.levels)
             if tree.ccp_alpha > 0:
                 tree._prune_tree()
             if self._on_grown is not None and self._on_grown(tree):

@@ -17,6 +17,7 @@ import numpy as np
 
 from fastml._native.forest import Forest
 from fastml._runtime.threads import n_threads
+from fastml.tree._levels import LevelTree, LevelTrees
 
 
 class _Entry(NamedTuple):
@@ -29,6 +30,13 @@ class _Entry(NamedTuple):
 # By id and not by the model, which may define == and no hash. Two threads that find nothing both
 # pack, and the later one's stays: nobody waits, and a fork finds no lock taken.
 _entries: dict[int, _Entry] = {}
+
+
+def forest_of(trees: Sequence[Any], n_threads: int) -> Any:
+    """The trees, packed if they are scikit-learn's."""
+    if isinstance(trees[0], LevelTree):
+        return LevelTrees(trees)
+    return Forest(trees, n_threads)
 
 
 def packed(
@@ -64,7 +72,7 @@ def packed(
         and entry.stamp == stamp
     ):
         return entry.forest
-    forest = Forest(trees, n_threads()) if make is None else make(trees)
+    forest = forest_of(trees, n_threads()) if make is None else make(trees)
 
     def drop(dead: weakref.ref[Any]) -> None:
         entry = _entries.get(key)

@@ -144,3 +144,17 @@ def _are_counts(weights: np.ndarray) -> bool:
         if part.max(initial=0) > np.iinfo(np.int32).max:
             return False
     return True
+
+
+# Sums of squares up to here are exact.
+_MOST_WEIGHT = 1 << 26
+
+
+def check_level_targets(targets: Targets, weights: Any) -> None:
+    """Refuse what trees with categorical features cannot be grown on."""
+    if targets.values.shape[1] > 1:
+        raise ValueError("With categorical features there can be one output.")
+    if targets.n_classes is None or weights is None:
+        return
+    if whole(weights).dtype != np.int32 or weights.sum() > _MOST_WEIGHT:
+        raise ValueError("With categorical features, weights of classes have to be whole numbers.")

@@ -1,0 +1,205 @@
+"""Trees that split categorical features by sets of levels, for which scikit-learn's have no room.
+
+Levels are numbered: those that the training data has, and one more for missing values if it has
+some. Others are unknown, and follow the child that got more rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix, hstack
+from sklearn.preprocessing import OrdinalEncoder
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+from fastml._native import trees as native
+
+MOST_LEVELS = 256
+
+
+class Encoder:
+    """From rows as the user has them to float32, levels as their numbers.
+
+    Attributes
+    ----------
+    is_categorical : ndarray of bool, (d,)
+
+    n_levels : ndarray of int32, (d,)
+        Zero for numbers.
+
+    categories : list of ndarray, or of None for numbers
+    """
+
+    def __init__(self, X: Any, categorical_features: Any) -> None:
+        columns = _columns(X)
+        self.is_categorical = _which(X, len(columns), categorical_features)
+        self.n_levels = np.zeros(len(columns), dtype=np.int32)
+        self._missing = np.full(len(columns), -1)  # level
+        self.categories: list[Any] = [None] * len(columns)
+        self._encoder = OrdinalEncoder(
+            handle_unknown="use_encoded_value",
+            unknown_value=np.nan,
+            encoded_missing_value=np.nan,
+            dtype=np.float32,
+        )
+        chosen = np.flatnonzero(self.is_categorical)
+        if not chosen.size:
+            return
+        self._encoder.fit(_objects(columns, chosen))
+        for j, known in zip(chosen, self._encoder.categories_, strict=True):
+            is_known = np.array([not _is_missing(value) for value in known])
+            self.categories[j] = known[is_known]
+            self.n_levels[j] = len(known)
+            if len(known) > MOST_LEVELS:
+                raise ValueError(
+                    f"Categorical feature {j} has {len(known)} levels; there can be {MOST_LEVELS}."
+                )
+            if not is_known.all():
+                self._missing[j] = len(known) - 1
+
+    def transform(self, model: Any, X: Any, *, reset: bool = False) -> np.ndarray:
+        """The rows as float32; `model` checks, or takes, the number and names of the features."""
+        validate_data(model, X, reset=reset, skip_check_array=True)
+        columns = _columns(X)
+        out = np.empty((len(columns[0]), len(columns)), dtype=np.float32)
+        chosen = np.flatnonzero(self.is_categorical)
+        if chosen.size:
+            codes = self._encoder.transform(_objects(columns, chosen))
+            out[:, chosen] = np.where(np.isnan(codes), self._missing[chosen], codes)
+        for j in np.flatnonzero(~self.is_categorical):
+            column = np.asarray(columns[j]).reshape(-1, 1)
+            out[:, j] = check_array(column, dtype=np.float32, ensure_all_finite="allow-nan")[:, 0]
+        return out
+
+
+def _columns(X: Any) -> list[Any]:
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        columns = [X[name] for name in X.columns]
+    else:
+        X = X if isinstance(X, np.ndarray) else np.asarray(X)
+        if X.ndim != 2:
+            raise ValueError(f"Expected 2D array, got {X.ndim}D array instead")
+        columns = list(X.T)
+    if not columns or not len(columns[0]):
+        raise ValueError(
+            "Found array with 0 sample(s) or 0 feature(s) while a minimum of 1 is required."
+        )
+    return columns
+
+
+def _objects(columns: Sequence[Any], chosen: np.ndarray) -> np.ndarray:
+    out = np.empty((len(columns[0]), len(chosen)), dtype=object)
+    for k, j in enumerate(chosen):
+        out[:, k] = [np.nan if _is_missing(x) else x for x in np.asarray(columns[j], dtype=object)]
+    return out
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
+def _which(X: Any, d: int, given: Any) -> np.ndarray:
+    """A mask of the categorical features, given as scikit-learn's gradient boosting takes them."""
+    if given is None:
+        return np.zeros(d, dtype=bool)
+    names = list(getattr(X, "columns", ()))
+    if isinstance(given, str):  # "from_dtype"
+        kinds = [str(X[name].dtype) for name in names]
+        return np.array([k.lower().startswith(("cat", "enum")) for k in kinds] or [False] * d)
+    given = np.asarray(given)
+    if given.dtype == bool:
+        if given.shape != (d,):
+            raise ValueError(f"categorical_features set as a boolean mask has to have shape ({d},)")
+        return given
+    if given.dtype.kind not in "iu":
+        unknown = sorted(set(given.tolist()) - set(names))
+        if unknown:
+            raise ValueError(f"categorical_features has names that X has not: {unknown}")
+        given = np.array([names.index(name) for name in given.tolist()], dtype=np.intp)
+    if given.size and (given.min() < 0 or given.max() >= d):
+        raise ValueError(f"categorical_features set as integer indices must be in [0, {d - 1}]")
+    mask = np.zeros(d, dtype=bool)
+    mask[given] = True
+    return mask
+
+
+class LevelTree:
+    """A tree with level sets; in all else it has what scikit-learn's `Tree` has.
+
+    Rows have their levels as numbers. Where a node splits by levels its threshold is NaN.
+
+    Attributes
+    ----------
+    level_sets : list of ndarray, or of None, one for each node
+        The levels that go left.
+    """
+
+    def __init__(self, tree: Any, words: np.ndarray, n_levels: np.ndarray) -> None:
+        self._tree, self._words, self._n_levels = tree, words, n_levels
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._tree, name)
+
+    @property
+    def level_sets(self) -> list[np.ndarray | None]:
+        bits = np.unpackbits(self._words.view(np.uint8), axis=1, bitorder="little")
+        feature = self._tree.feature
+        return [
+            np.flatnonzero(bits[k]) if f >= 0 and self._n_levels[f] else None
+            for k, f in enumerate(feature)
+        ]
+
+    def apply(self, X: np.ndarray) -> np.ndarray:
+        leaves = np.empty(len(X), dtype=np.int64)
+        nodes = self._tree.__getstate__()["nodes"]
+        native.walk(nodes, self._words, self._n_levels, np.ascontiguousarray(X), leaves)
+        return leaves
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return self._tree.value[self.apply(X), 0]
+
+    def decision_path(self, X: np.ndarray) -> csr_matrix:
+        n_nodes = self._tree.node_count
+        parent = np.full(n_nodes, -1)
+        for children in (self._tree.children_left, self._tree.children_right):
+            inner = np.flatnonzero(children >= 0)
+            parent[children[inner]] = inner
+        rows, nodes, at = [], [], self.apply(X)
+        which = np.arange(len(at))
+        while len(which):
+            rows.append(which)
+            nodes.append(at)
+            at = parent[at]
+            which, at = which[at >= 0], at[at >= 0]
+        ones = np.ones(sum(map(len, rows)), dtype=np.int64)
+        places = np.concatenate(rows or [which]), np.concatenate(nodes or [at])
+        return csr_matrix((ones, places), shape=(len(X), n_nodes))
+
+
+class LevelTrees:
+    """Several of them, in the place of a packed forest."""
+
+    def __init__(self, trees: Sequence[LevelTree]) -> None:
+        self._trees = trees
+        self.node_counts = np.array([tree.node_count for tree in trees])
+
+    def predict(self, X: np.ndarray, n_threads: int, average: bool = False) -> np.ndarray:
+        total = sum(tree.predict(X) for tree in self._trees)
+        return np.asarray(total / len(self._trees) if average else total)[:, np.newaxis]
+
+    def classes(self, X: np.ndarray, n_threads: int) -> np.ndarray:
+        return self.predict(X, n_threads, average=True).argmax(axis=2)
+
+    def apply(self, X: np.ndarray, n_threads: int) -> np.ndarray:
+        return np.stack([tree.apply(X) for tree in self._trees], axis=1)
+
+    def decision_path(
+        self, X: np.ndarray, n_threads: int, wide: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        paths = hstack([tree.decision_path(X) for tree in self._trees], format="csr")
+        return paths.indices, paths.indptr
