@@ -1,5 +1,7 @@
 #pragma once
-// The search for best splits along rows in scikit-learn's order.
+// The search for best splits along rows in scikit-learn's order. What order a feature leaves the next
+// one depends on, so that features follow each other; but while one is sorted on one thread, the one
+// before it can be scanned on another.
 #include "trees/queue.h"
 #include "trees/replay.h"
 #include "trees/search.h"
@@ -22,6 +24,7 @@ template <class Derived> class BestScan : public Sequential {
           points_(score_ ? columns_.n : 0), sums_(growth.max_n_classes) {
         if (!scratch_) throw std::bad_alloc();
     }
+    Status status() const override { return status_; }
 
     void plant(const Weights& weights, std::uint32_t seed) override {
         Sequential::plant(weights, seed);
@@ -42,17 +45,37 @@ template <class Derived> class BestScan : public Sequential {
 
     // All rows have a value.
     void search(std::ptrdiff_t feature, const Inherited& inherited, Split& best) {
-        if (!score_)
+        if (!score_) {
+            scanned_codes_ = codes_.data();
             scan_each(feature, inherited, best);
-        else if (growth_.n_classes)
-            scan_classes(feature, best);
-        else
-            scan_targets(feature, best);
+        } else if (growth_.n_threads > 1 && !columns_.entries && end_ - start_ >= worth_a_thread) {
+            put_off(feature);
+        } else {
+            scanned_codes_ = codes_.data();
+            scanned_rows_ = rows_.data();
+            scan_all(feature, best);
+        }
+    }
+    // Runs work(), which sorts the rows anew, beside the scan that was put off.
+    template <class Work> void beside(Split& best, Work work) {
+        if (waiting_ < 0) return work();
+        const Status status = parallel(2, 2, [&](std::ptrdiff_t i, int) {
+            if (i)
+                scan_all(waiting_, best);
+            else
+                work();
+        });
+        if (status != Status::ok) status_ = status;
+        waiting_ = -1;
+    }
+    void finish(Split& best) override {
+        if (waiting_ >= 0) scan_all(waiting_, best);
+        waiting_ = -1;
     }
 
     // Between two values; the sum of the halves cannot overflow.
     double threshold(const Column& column, std::ptrdiff_t p) const {
-        return column.value(codes_[p - 1]) / 2.0 + column.value(codes_[p]) / 2.0;
+        return column.value(scanned_codes_[p - 1]) / 2.0 + column.value(scanned_codes_[p]) / 2.0;
     }
     bool must_partition(const Split&, std::ptrdiff_t) const override { return true; }
 
@@ -60,6 +83,26 @@ template <class Derived> class BestScan : public Sequential {
     struct Point {
         double w, y;
     };
+
+    // A thread that is awake takes a few microseconds to begin.
+    static constexpr std::ptrdiff_t worth_a_thread = 1 << 12;
+
+    // Keeps what is to be scanned, for the next sort changes it.
+    void put_off(std::ptrdiff_t feature) {
+        waiting_rows_.resize(rows_.size());
+        waiting_codes_.resize(codes_.size());
+        std::copy(rows_.data() + start_, rows_.data() + end_, waiting_rows_.data() + start_);
+        codes_.swap(waiting_codes_);
+        scanned_rows_ = waiting_rows_.data();
+        scanned_codes_ = waiting_codes_.data();
+        waiting_ = feature;
+    }
+    void scan_all(std::ptrdiff_t feature, Split& best) {
+        if (growth_.n_classes)
+            scan_classes(feature, best);
+        else
+            scan_targets(feature, best);
+    }
 
     static bool has_copies(const Columns& columns) { return columns.ranked[0].shared != nullptr; }
 
@@ -113,10 +156,10 @@ template <class Derived> class BestScan : public Sequential {
     template <class Add, class Restart>
     void advance(std::ptrdiff_t& at, std::ptrdiff_t p, Add add, Restart restart) {
         if (p - at <= end_ - p) {
-            for (std::ptrdiff_t q = at; q < p; ++q) add(points_[rows_[q]], 1.0);
+            for (std::ptrdiff_t q = at; q < p; ++q) add(points_[scanned_rows_[q]], 1.0);
         } else {
             restart();
-            for (std::ptrdiff_t q = end_ - 1; q >= p; --q) add(points_[rows_[q]], -1.0);
+            for (std::ptrdiff_t q = end_ - 1; q >= p; --q) add(points_[scanned_rows_[q]], -1.0);
         }
         at = p;
     }
@@ -177,9 +220,15 @@ template <class Derived> class BestScan : public Sequential {
   protected:
     std::vector<std::uint8_t> left_;
     std::vector<std::uint32_t> codes_;
+    const std::uint32_t* scanned_codes_ = nullptr;  // beside the rows that are scanned
     ReplayScratch scratch_;
 
   private:
+    const std::int32_t* scanned_rows_ = nullptr;
+    std::ptrdiff_t waiting_ = -1;  // the feature whose scan was put off
+    std::vector<std::int32_t> waiting_rows_;
+    std::vector<std::uint32_t> waiting_codes_;
+    Status status_ = Status::ok;
     const SearchKernels& kernels_;
     const SearchKernels::Score score_;  // null: splits are scored one by one by the criterion
     std::vector<Point> points_;

@@ -13,7 +13,7 @@ class BestSplitter final : public BestScan<BestSplitter> {
     template <class Visit> void for_splits(const Column& column, Visit visit) {
         const ptrdiff_t end = end_ - growth_.min_samples_leaf;
         for (ptrdiff_t p = start_ + growth_.min_samples_leaf; p <= end; ++p)
-            if (column.apart(codes_[p - 1], codes_[p])) visit(p);
+            if (column.apart(scanned_codes_[p - 1], scanned_codes_[p])) visit(p);
     }
 
   private:
@@ -33,8 +33,12 @@ class BestSplitter final : public BestScan<BestSplitter> {
 
     bool try_feature(ptrdiff_t feature, const Inherited& inherited, Split& best) override {
         const Column& column = columns_.ranked[feature];
-        const ptrdiff_t known = gather(column);
-        sort(column, start_, known);
+        ptrdiff_t known = end_;
+        beside(best, [&] {
+            known = gather(column);
+            sort(column, start_, known);
+        });
+        if (status() != Status::ok) return false;  // perhaps they have not been sorted
         if (known == start_) return false;
         if (known == end_ &&
             column.value(codes_[known - 1]) <= column.value(codes_[start_]) + near_value)
@@ -43,6 +47,7 @@ class BestSplitter final : public BestScan<BestSplitter> {
             search(feature, inherited, best);
             return true;
         }
+        scanned_codes_ = codes_.data();
         scan(feature, known, inherited, best);
         std::rotate(&rows_[start_], &rows_[known], rows_.data() + end_);
         std::move_backward(&codes_[start_], &codes_[known], codes_.data() + end_);

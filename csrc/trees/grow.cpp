@@ -52,6 +52,7 @@ class Plot {
         tree_ = tree;
     }
     bool is_free() const { return !grower_; }
+    Status status() const { return grower_ ? grower_->status() : Status::ok; }
     // Works on for a while; a tree that is complete goes to its place in `out`.
     void advance(ptrdiff_t step, Grown* out) {
         if (!grower_->advance(step)) return;
@@ -71,26 +72,35 @@ class Plot {
 Status grow(const Growth& growth, const double* real_weights, const std::int32_t* counts,
             ptrdiff_t n_weights, const std::uint32_t* seeds, ptrdiff_t n_trees, Grown* out,
             int n_threads) noexcept try {
-    const Forest forest{growth, real_weights, counts, n_weights, seeds};
+    Growth shared = growth;
+    shared.n_threads = n_trees == 1 ? n_threads : 1;
+    const Forest forest{shared, real_weights, counts, n_weights, seeds};
     const ptrdiff_t step = std::max<ptrdiff_t>(1, step_values / growth.max_features);
     std::vector<Plot> plots(std::min<ptrdiff_t>(n_trees, n_threads));
     std::atomic<ptrdiff_t> next{0};
     std::atomic<bool> failed{false};
+    auto work = [&](ptrdiff_t p, int) {
+        try {
+            if (plots[p].is_free()) {
+                const ptrdiff_t tree = next.fetch_add(1);
+                if (tree >= n_trees) return;
+                plots[p].sow(forest, tree);
+            }
+            plots[p].advance(step, out);
+        } catch (const std::bad_alloc&) {
+            failed = true;
+        }
+    };
     // In a round each plot is worked on for a step, and sown anew whenever it is free.
     for (bool done = false; !done;) {
-        const Status status =
-            parallel(static_cast<ptrdiff_t>(plots.size()), n_threads, [&](ptrdiff_t p, int) {
-                try {
-                    if (plots[p].is_free()) {
-                        const ptrdiff_t tree = next.fetch_add(1);
-                        if (tree >= n_trees) return;
-                        plots[p].sow(forest, tree);
-                    }
-                    plots[p].advance(step, out);
-                } catch (const std::bad_alloc&) {
-                    failed = true;
-                }
-            });
+        Status status = Status::ok;
+        if (shared.n_threads > 1) {  // a tree that takes threads itself
+            work(0, 0);
+            status = plots[0].status();
+            if (status == Status::ok) status = parallel(1, 1, [](ptrdiff_t, int) {});
+        } else {
+            status = parallel(static_cast<ptrdiff_t>(plots.size()), n_threads, work);
+        }
         if (status != Status::ok) return status;
         if (failed) return Status::no_memory;
         done = next >= n_trees;

@@ -20,7 +20,7 @@ Grower::Grower(const Growth& growth, Splitter& splitter)
 bool Grower::advance(ptrdiff_t rows) {
     const ptrdiff_t until = done_ + rows;
     while (!(stack_.empty() && frontier_.empty())) {
-        if (done_ >= until) return false;
+        if (done_ >= until || status() != Status::ok) return false;
         if (growth_.max_leaf_nodes < 0)
             step_depth_first();
         else

@@ -15,6 +15,7 @@ class Grower {
     Grower(const Growth& growth, Splitter& splitter);
     // Works on for about `rows` rows' worth of nodes; whether the tree is complete.
     bool advance(std::ptrdiff_t rows);
+    Status status() const { return splitter_.status(); }
     Grown& tree() { return tree_; }
 
   private:

@@ -50,6 +50,7 @@ class Sequential : public Splitter {
                 last = feature;
                 return try_feature(feature, inherited, best);
             });
+        finish(best);
         if (best.position < end_) {
             if (must_partition(best, last)) partition(best);
             criterion_->settle(best.position);
@@ -64,6 +65,7 @@ class Sequential : public Splitter {
   protected:
     // Improves on `best`; false if the feature is constant in the node.
     virtual bool try_feature(std::ptrdiff_t feature, const Inherited& inherited, Split& best) = 0;
+    virtual void finish(Split&) {}  // after the last feature
     virtual bool must_partition(const Split& best, std::ptrdiff_t last_feature) const = 0;
     virtual void partition(const Split& split) = 0;
 

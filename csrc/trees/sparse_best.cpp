@@ -25,9 +25,9 @@ class SparseBest final : public BestScan<SparseBest> {
         const ptrdiff_t first = start_ + growth_.min_samples_leaf,
                         last = end_ - growth_.min_samples_leaf;
         for (ptrdiff_t p = first; p <= std::min(last, zeros_.begin); ++p)
-            if (column.apart(codes_[p - 1], codes_[p])) visit(p);
+            if (column.apart(scanned_codes_[p - 1], scanned_codes_[p])) visit(p);
         for (ptrdiff_t p = std::max({first, zeros_.begin + 1, zeros_.end}); p <= last; ++p)
-            if (column.apart(codes_[p - 1], codes_[p])) visit(p);
+            if (column.apart(scanned_codes_[p - 1], scanned_codes_[p])) visit(p);
     }
 
   private:

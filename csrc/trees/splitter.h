@@ -41,6 +41,8 @@ class Splitter {
     virtual double impurity() const = 0;
     // Finds the split and moves the rows, left child's first. Sets the constants.
     virtual Split split(Inherited& inherited) = 0;
+    // Not ok: what was found last is not to be used.
+    virtual Status status() const { return Status::ok; }
     // Which levels go left, if the split is by a categorical feature.
     virtual LevelSet levels() const { return {}; }
     virtual void value(double* out) const = 0;

@@ -54,6 +54,7 @@ struct Growth {
     double min_weight_leaf, min_impurity_decrease;
     std::ptrdiff_t max_leaf_nodes;  // -1: no limit, depth first
     const std::int8_t* monotonic;   // (d), or null
+    int n_threads = 1;              // on which a single tree may grow
 };
 
 // A tree's weights (n): one of the two, or neither for ones. A row of weight zero is left out.
