@@ -30,6 +30,12 @@ EXTRA = [
     for role in ("Classifier", "Regressor")
     for kind in ("continuous", "integers")
 ]
+SPARSE = [
+    case(20_000, d, f"{name}{role}", "sparse", trees)
+    for d in (20, 500)
+    for name, trees in (("DecisionTree", 1), ("RandomForest", 10), ("ExtraTrees", 10))
+    for role in ("Classifier", "Regressor")
+]
 ENSEMBLES = [
     case(20_000, 20, f"{name}{role}", "continuous", 20)
     for name in ("AdaBoost", "Bagging")
@@ -55,6 +61,11 @@ def bench_trees(entry, contest):
 
 @pytest.mark.contest(EXTRA)
 def bench_extra_trees(entry, contest):
+    assert entry.name != "fastml" or contest.ratio(entry) > 1
+
+
+@pytest.mark.contest(SPARSE)
+def bench_sparse(entry, contest):
     assert entry.name != "fastml" or contest.ratio(entry) > 1
 
 

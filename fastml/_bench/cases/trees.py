@@ -13,16 +13,18 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from ..contest import Case, Contestant
 
 HELD_OUT = 2_000
+DENSITY = 0.05  # of sparse rows
 
 
 class Data(NamedTuple):
-    X: np.ndarray
+    X: Any
     y: np.ndarray
-    Q: np.ndarray
+    Q: Any
     answers: np.ndarray
     model: str
     trees: int
@@ -32,6 +34,8 @@ def _features(kind: str, n: int, d: int, rng: np.random.Generator) -> np.ndarray
     if kind == "binary":
         return rng.integers(0, 2, (n, d)).astype(np.float32)
     X = rng.normal(size=(n, d)).astype(np.float32)
+    if kind == "sparse":
+        return np.where(rng.random(size=(n, d)) < DENSITY, X, np.float32(0))
     if kind == "integers":
         return np.round(4 * X)
     if kind == "mixed":
@@ -46,7 +50,8 @@ def noisy_product(n: int, d: int, model: str, kind: str, trees: int) -> Data:
     y = X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=len(X)).astype(np.float32)
     if model.endswith("Classifier"):
         y = (y > np.median(y)).astype(np.int64)
-    return Data(X[:n], y[:n], X[n:], y[n:], model, trees)
+    of_rows = csr_matrix if kind == "sparse" else np.asarray
+    return Data(of_rows(X[:n]), y[:n], of_rows(X[n:]), y[n:], model, trees)
 
 
 def error(data: Data, model: Any) -> float:
@@ -69,7 +74,7 @@ def _fit(
     if not alone and not data.model.startswith("AdaBoost"):
         parameters["n_jobs"] = threads
     if exact_bins:
-        parameters["max_bins"] = len(data.X)
+        parameters["max_bins"] = data.X.shape[0]
     module = import_module(f"{library}.{'tree' if alone else 'ensemble'}")
     estimator = getattr(module, data.model)(**parameters)
     return partial(estimator.fit, data.X, data.y)
@@ -89,7 +94,7 @@ def case(
         Contestant("scikit-learn", partial(fit, library="sklearn"), "scikit-learn"),
         Contestant("fastml", partial(fit, library="fastml"), "fastml"),
     ]
-    if model.startswith(("RandomForest", "ExtraTrees")):
+    if model.startswith(("RandomForest", "ExtraTrees")) and kind != "sparse":
         theirs = partial(fit, library="sklearnex")
         exact = partial(theirs, exact_bins=True)
         peers.append(Contestant("sklearnex", theirs, "scikit-learn-intelex"))
