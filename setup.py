@@ -21,6 +21,7 @@ FAMILIES = {
     "neighbors": "neighbors",
     "pairwise": "pairwise",
     "scaling": "scaling",
+    "smo": "smo",
     "strings": "strings",
     "trees": "trees",
     "votes": "votes",

@@ -156,9 +156,10 @@ template <class T> struct DensePair {
 
 // Rows [i0, i0 + rows) of X against panels [p0, p1) of a chunk. scratch: the rows as A panels,
 // their norms, one block of sums, another if two are gathered, and what tiles spill.
-template <class T>
-void dense_block(const Job<T>& job, const Chunk<T>& chunk, std::ptrdiff_t i0, std::ptrdiff_t rows,
-                 std::ptrdiff_t p0, std::ptrdiff_t p1, T* scratch) {
+template <class T, class Exact, class Deliver>
+FML_INLINE void dense_pass(const Job<T>& job, const Chunk<T>& chunk, std::ptrdiff_t i0,
+                           std::ptrdiff_t rows, std::ptrdiff_t p0, std::ptrdiff_t p1, T* scratch,
+                           const Exact& exact, const Deliver& deliver) {
     const std::ptrdiff_t d = job.X.d, panels = (rows + tile_rows - 1) / tile_rows;
     const std::ptrdiff_t padded = panels * tile_rows, size = padded * tile_cols<T>;
     T *A = scratch, *norms = A + padded * d, *at = norms + padded, *second = at + size;
@@ -190,9 +191,21 @@ void dense_block(const Job<T>& job, const Chunk<T>& chunk, std::ptrdiff_t i0, st
         const std::ptrdiff_t cols = chunk.n - j < tile_cols<T> ? chunk.n - j : tile_cols<T>;
         const Block<T> block{at,   second,       i0,    rows,           chunk.first + j,
                              cols, tile_cols<T>, norms, chunk.norms + j};
-        finish(way, block, DensePair<T>{job.X.data, job.Y.data, d});
-        deliver(job, block);
+        finish(way, block, exact);
+        deliver(block);
     }
+}
+
+template <class T> struct ToSink {
+    const Job<T>& job;
+    void operator()(const Block<T>& block) const { deliver(job, block); }
+};
+
+template <class T>
+void dense_block(const Job<T>& job, const Chunk<T>& chunk, std::ptrdiff_t i0, std::ptrdiff_t rows,
+                 std::ptrdiff_t p0, std::ptrdiff_t p1, T* scratch) {
+    dense_pass(job, chunk, i0, rows, p0, p1, scratch, DensePair<T>{job.X.data, job.Y.data, job.X.d},
+               ToSink<T>{job});
 }
 
 template <class T>

@@ -1,0 +1,344 @@
+// std headers come before any target region
+#include "smo/smo.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <type_traits>
+
+#include "common/isa.h"
+#include "smo/solver.h"
+
+#define FML_KERNEL "smo/steps.inl.h"
+#include "common/foreach_isa.h"
+
+namespace fastml {
+namespace {
+
+constexpr ptrdiff_t whole_set = 640, most_set = 384;
+
+// Everything of a working set but its variables.
+template <class T> struct SetMemory {
+    ptrdiff_t ld;
+    Scratch<T> K, diagonal;
+    Scratch<double> values;
+    Scratch<float> gain;
+    Scratch<T*> rows;
+    Scratch<ptrdiff_t> ids;
+
+    explicit SetMemory(ptrdiff_t most)
+        : ld(aligned(most)), K(ld * ld), diagonal(ld), values(7 * ld), gain(ld), rows(most),
+          ids(most) {
+        if (!*this) return;
+        std::fill_n(K.get(), ld * ld, T(0));
+        for (ptrdiff_t k = 0; k < most; ++k) rows[k] = K.get() + k * ld;
+    }
+    explicit operator bool() const { return K && diagonal && values && gain && rows && ids; }
+    WorkingSet<T> set(ptrdiff_t n, ptrdiff_t split) const {
+        double* at = values.get();
+        return {n,           split,       ld,          K.get(),     diagonal.get(),
+                at,          at + ld,     at + 2 * ld, at + 3 * ld, at + 4 * ld,
+                at + 5 * ld, at + 6 * ld, gain.get()};
+    }
+};
+
+class Solver {
+  public:
+    Solver(const Kernel& kernel, View& view, const SvmProblem& problem, const SvmOptions& options,
+           double cache_bytes, SvmWatch& watch, int n_threads, ptrdiff_t n_distinct)
+        : kernel_(kernel), view_(view), problem_(problem), options_(options), watch_(watch),
+          n_threads_(n_threads), x_(problem, kernel.n, n_distinct),
+          most_(problem.m <= whole_set ? problem.m : most_set), selector_(problem.m, most_),
+          cache_(n_distinct, n_distinct, view.keeps() ? cache_bytes : 0), delta_(n_distinct),
+          moved_(2 * most_), coef_(2 * most_), places_(2 * most_) {}
+    explicit operator bool() const {
+        return x_ && selector_ && cache_ && delta_ && moved_ && coef_ && places_;
+    }
+
+    Status run(const std::int32_t* local, SvmSolution* solution) noexcept;
+
+  private:
+    void load(const std::int32_t* local);
+    Status refresh();
+    template <class T> Status optimise(SetMemory<T>& memory, double gap, bool* moved);
+    Status apply();
+    double objective() const;
+    void finish(SvmSolution* solution) const;
+    template <class T> Status tile(SetMemory<T>& memory);
+
+    const Kernel& kernel_;
+    View& view_;
+    const SvmProblem& problem_;
+    const SvmOptions& options_;
+    SvmWatch& watch_;
+    const int n_threads_;
+    Variables x_;
+    const ptrdiff_t most_;
+    Selector selector_;
+    RowCache cache_;
+    Scratch<double> delta_;
+    Scratch<ptrdiff_t> moved_;  // rows whose delta is not 0
+    Scratch<double> coef_;
+    Scratch<float*> places_;
+    ptrdiff_t n_moved_ = 0;
+    std::int64_t steps_ = 0;
+    bool fresh_ = true;  // sums are as in double
+    bool precise_ = false;
+    ptrdiff_t tiled_ = 0;  // variables whose tile is there to stay
+};
+
+void Solver::load(const std::int32_t* local) {
+    for (ptrdiff_t i = 0; i < kernel_.n; ++i)
+        if (local[i] >= 0) x_.ids[local[i]] = i;
+    for (ptrdiff_t s = 0; s < x_.m; ++s) {
+        const double sign = problem_.signs[s], upper = problem_.upper[s];
+        x_.row[s] = local[problem_.rows[s]];
+        x_.beta[s] = problem_.start ? sign * problem_.start[s] : 0;
+        x_.lower[s] = sign < 0 ? -upper : 0;
+        x_.upper[s] = sign < 0 ? 0 : upper;
+        x_.offset[s] = sign * problem_.linear[s];
+    }
+    std::fill_n(x_.sums.get(), x_.n, 0.0);
+    std::fill_n(delta_.get(), x_.n, 0.0);
+}
+
+// The sums again, from beta and in double.
+Status Solver::refresh() {
+    Scratch<ptrdiff_t> ids(x_.n);
+    Scratch<double> coef(x_.n);
+    if (!ids || !coef) return Status::no_memory;
+    std::fill_n(coef.get(), x_.n, 0.0);
+    for (ptrdiff_t s = 0; s < x_.m; ++s) coef[x_.row[s]] += x_.beta[s];
+    ptrdiff_t count = 0;
+    for (ptrdiff_t r = 0; r < x_.n; ++r)
+        if (coef[r] != 0) {
+            ids[count] = x_.ids[r];
+            coef[count++] = coef[r];
+        }
+    std::fill_n(x_.sums.get(), x_.n, 0.0);
+    fresh_ = true;
+    return view_.add_exact(ids.get(), count, coef.get(), nullptr, x_.sums.get(), n_threads_);
+}
+
+template <class T> Status Solver::tile(SetMemory<T>& memory) {
+    const ptrdiff_t q = selector_.n;
+    if (q == x_.m && tiled_ == q) return Status::ok;
+    for (ptrdiff_t k = 0; k < q; ++k) memory.ids[k] = x_.ids[x_.row[selector_.chosen[k]]];
+    const std::unique_ptr<View> view = kernel_.view();
+    if (!view) return Status::no_memory;
+    Status status = view->set_columns(memory.ids.get(), q, n_threads_);
+    if (status != Status::ok) return status;
+    if constexpr (sizeof(T) == 4)
+        status = view->add(memory.ids.get(), q, nullptr, memory.rows.get(), nullptr, n_threads_);
+    else
+        status =
+            view->add_exact(memory.ids.get(), q, nullptr, memory.rows.get(), nullptr, n_threads_);
+    for (ptrdiff_t k = 0; k < q; ++k) memory.diagonal[k] = memory.K[k * memory.ld + k];
+    tiled_ = q;
+    return status;
+}
+
+// Steps inside the working set; what they moved is left in delta_.
+template <class T> Status Solver::optimise(SetMemory<T>& memory, double gap, bool* any) {
+    const Status status = tile(memory);
+    if (status != Status::ok) return status;
+    const ptrdiff_t q = selector_.n;
+    WorkingSet<T> set = memory.set(q, options_.nu ? selector_.split : q);
+    double *lower = memory.values.get() + 2 * memory.ld, *upper = lower + memory.ld;
+    for (ptrdiff_t k = 0; k < q; ++k) {
+        const ptrdiff_t s = selector_.chosen[k];
+        set.beta[k] = x_.beta[s];
+        set.v[k] = x_.force(s);
+        lower[k] = x_.lower[s];
+        upper[k] = x_.upper[s];
+    }
+    const double stop = q == x_.m ? options_.tol : std::max(0.1 * gap, 0.5 * options_.tol);
+    std::int64_t most = 100 * static_cast<std::int64_t>(std::max<ptrdiff_t>(q, 100));
+    if (options_.max_iter >= 0) most = std::min(most, options_.max_iter - steps_);
+    const auto run = options_.bias ? FML_PICK(pair_steps<T>) : FML_PICK(single_steps<T>);
+    steps_ += run(set, stop, most);
+    n_moved_ = 0;
+    *any = false;
+    for (ptrdiff_t k = 0; k < q; ++k) {
+        const ptrdiff_t s = selector_.chosen[k], r = x_.row[s];
+        const double moved = set.beta[k] - x_.beta[s];
+        if (moved == 0) continue;
+        *any = true;
+        x_.beta[s] = set.beta[k];
+        if (delta_[r] == 0) moved_[n_moved_++] = r;
+        delta_[r] += moved;
+    }
+    return Status::ok;
+}
+
+// Adds what moved to the sums: rows that are kept as they are, others as they are made.
+Status Solver::apply() {
+    ptrdiff_t kept = 0, made = most_;
+    Scratch<ptrdiff_t> ids(most_);
+    Scratch<float*> discard(most_);
+    if (!ids || !discard) return Status::no_memory;
+    cache_.begin();
+    if (!precise_)
+        for (ptrdiff_t k = 0; k < n_moved_; ++k) {
+            float* row = cache_.find(moved_[k]);
+            if (!row) continue;
+            coef_[kept] = delta_[moved_[k]];
+            delta_[moved_[k]] = 0;
+            places_[kept++] = row;
+        }
+    for (ptrdiff_t k = 0; k < n_moved_; ++k) {
+        const ptrdiff_t r = moved_[k];
+        if (delta_[r] == 0) continue;
+        ids[made - most_] = x_.ids[r];
+        coef_[made] = delta_[r];
+        delta_[r] = 0;
+        places_[made] = precise_ ? nullptr : cache_.claim(r);
+        ++made;
+    }
+    const auto add = FML_PICK(add_rows_block);
+    constexpr ptrdiff_t columns = 1024;
+    Status status = Status::ok;
+    if (kept)
+        status = parallel(ceil_div(x_.n, columns), threads_for(4.0 * kept * x_.n, n_threads_),
+                          [&](ptrdiff_t b, int) {
+                              add(places_.get(), kept, coef_.get(), b * columns,
+                                  std::min(x_.n, (b + 1) * columns), x_.sums.get());
+                          });
+    if (status != Status::ok || made == most_) return status;
+    fresh_ = fresh_ && (precise_ || view_.exact());
+    const ptrdiff_t count = made - most_;
+    if (precise_)
+        return view_.add_exact(ids.get(), count, coef_.get() + most_, nullptr, x_.sums.get(),
+                               n_threads_);
+    // Rows without a place come last, and are not kept.
+    ptrdiff_t placed = 0;
+    while (placed < count && places_[most_ + placed]) ++placed;
+    if (placed)
+        status = view_.add(ids.get(), placed, coef_.get() + most_, places_.get() + most_,
+                           x_.sums.get(), n_threads_);
+    if (status != Status::ok || placed == count) return status;
+    return view_.add(ids.get() + placed, count - placed, coef_.get() + most_ + placed, nullptr,
+                     x_.sums.get(), n_threads_);
+}
+
+double Solver::objective() const {
+    double sum = 0;
+    for (ptrdiff_t s = 0; s < x_.m; ++s)
+        sum += x_.beta[s] * (x_.sums[x_.row[s]] + 2 * x_.offset[s]);
+    return sum / 2;
+}
+
+void Solver::finish(SvmSolution* solution) const {
+    const Extremes ends = extremes(x_, problem_, options_);
+    double rho[2] = {};
+    for (int part = 0; part < ends.parts && options_.bias; ++part) {
+        double sum = 0;
+        ptrdiff_t free = 0;
+        for (ptrdiff_t s = 0; s < x_.m; ++s) {
+            if (ends.parts == 2 && (problem_.signs[s] > 0) != (part == 0)) continue;
+            if (!x_.may_rise(s) || !x_.may_fall(s)) continue;
+            sum -= x_.force(s);
+            ++free;
+        }
+        rho[part] = free ? sum / free : -(ends.top[part] + ends.bottom[part]) / 2;
+    }
+    solution->rho = options_.nu ? (rho[0] + rho[1]) / 2 : rho[0];
+    solution->r = options_.nu ? (rho[0] - rho[1]) / 2 : 0;
+    solution->gap = ends.gap();
+    solution->objective = objective();
+    solution->n_iter = steps_;
+    for (ptrdiff_t s = 0; s < x_.m; ++s)
+        problem_.alpha[s] = problem_.signs[s] < 0 ? 0 - x_.beta[s] : x_.beta[s];
+}
+
+Status Solver::run(const std::int32_t* local, SvmSolution* solution) noexcept {
+    load(local);
+    Status status = view_.set_columns(x_.ids.get(), x_.n, n_threads_);
+    if (status == Status::ok && problem_.start) status = refresh();
+    std::unique_ptr<SetMemory<float>> single(new (std::nothrow) SetMemory<float>(most_));
+    std::unique_ptr<SetMemory<double>> wide;
+    if (!single || !*single) return Status::no_memory;
+    double last_objective = std::numeric_limits<double>::infinity();
+    double last_fresh = std::numeric_limits<double>::infinity();
+    solution->end = SvmEnd::converged;
+    while (status == Status::ok) {
+        const Extremes ends = extremes(x_, problem_, options_);
+        const double gap = ends.gap();
+        const double limit = fresh_ ? 1.05 * options_.tol : options_.tol;
+        const bool spent = options_.max_iter >= 0 && steps_ >= options_.max_iter;
+        const double now = objective();
+        bool stalled = !(now < last_objective) || !std::isfinite(gap);
+        last_objective = now;
+        if (gap <= limit || spent || (stalled && !fresh_)) {
+            if (!fresh_) {
+                status = refresh();
+                last_objective = std::numeric_limits<double>::infinity();
+                continue;
+            }
+            if (gap <= limit) break;
+            if (spent) {
+                solution->end = SvmEnd::max_iter;
+                break;
+            }
+        }
+        if (stalled && precise_) {
+            solution->end = SvmEnd::stuck;
+            break;
+        }
+        if (fresh_ && !view_.exact()) {  // rows in single precision do not bring it down
+            if (gap > 0.5 * last_fresh) stalled = true;
+            last_fresh = gap;
+        }
+        if (stalled && !precise_) {
+            precise_ = true;
+            tiled_ = 0;
+            wide.reset(new (std::nothrow) SetMemory<double>(most_));
+            if (!wide || !*wide) return Status::no_memory;
+        }
+        selector_.choose(x_, problem_, ends, options_.nu);
+        bool any = false;
+        status = precise_ ? optimise(*wide, gap, &any) : optimise(*single, gap, &any);
+        if (status == Status::ok && any) status = apply();
+        if (status == Status::ok) status = watch_.look(static_cast<double>(steps_), gap);
+    }
+    if (status == Status::ok) finish(solution);
+    return status;
+}
+
+// Numbers the rows of a problem in ascending order: local[i] is -1 or the number of row i.
+ptrdiff_t number_rows(const SvmProblem& problem, ptrdiff_t n, std::int32_t* local) {
+    std::fill_n(local, n, -1);
+    for (ptrdiff_t s = 0; s < problem.m; ++s) local[problem.rows[s]] = 0;
+    std::int32_t count = 0;
+    for (ptrdiff_t i = 0; i < n; ++i)
+        if (local[i] == 0) local[i] = count++;
+    return count;
+}
+
+Status solve_one(const Kernel& kernel, const SvmProblem& problem, const SvmOptions& options,
+                 double cache_bytes, SvmWatch& watch, SvmSolution* solution, int n_threads) {
+    Scratch<std::int32_t> local(kernel.n);
+    const std::unique_ptr<View> view = kernel.view();
+    if (!local || !view) return Status::no_memory;
+    const ptrdiff_t n = number_rows(problem, kernel.n, local.get());
+    const std::unique_ptr<Solver> solver(new (std::nothrow) Solver(
+        kernel, *view, problem, options, cache_bytes, watch, n_threads, n));
+    if (!solver || !*solver) return Status::no_memory;
+    return solver->run(local.get(), solution);
+}
+
+}  // namespace
+
+Status solve_svm(const Kernel& kernel, const SvmProblem* problems, ptrdiff_t n_problems,
+                 const SvmOptions& options, SvmWatch& watch, SvmSolution* solutions,
+                 int n_threads) noexcept {
+    Status status = Status::ok;
+    for (ptrdiff_t p = 0; p < n_problems && status == Status::ok; ++p)
+        status = solve_one(kernel, problems[p], options, options.cache_bytes, watch, solutions + p,
+                           n_threads);
+    return status;
+}
+
+}  // namespace fastml
