@@ -69,11 +69,10 @@ def violation(K, problem, alpha, nu=False, bias=True):
     down = np.where(problem.signs > 0, alpha > 0, alpha < problem.upper)
     if not bias:
         return max(force[up].max(initial=0), 0) - min(force[down].min(initial=0), 0)
-    gaps = []
-    for part in (problem.signs > 0, problem.signs < 0) if nu else (np.full(len(alpha), True),):
-        if (up & part).any() and (down & part).any():
-            gaps.append(force[up & part].max() - force[down & part].min())
-    return max(gaps)
+    parts = (problem.signs > 0, problem.signs < 0) if nu else (True,)
+    highest = [force[up & part].max(initial=-np.inf) for part in parts]
+    lowest = [force[down & part].min(initial=np.inf) for part in parts]
+    return max(high - low for high, low in zip(highest, lowest, strict=True))
 
 
 def objective(K, problem, alpha):
@@ -130,6 +129,9 @@ def check(K, problem, solution, nu=False, bias=True, tol=TOL, constraint=1e-10):
     np.testing.assert_allclose(solution.gap, gap, atol=1e-3 * tol * scale)
     expected = objective(K, problem, alpha)
     np.testing.assert_allclose(solution.objective, expected, rtol=1e-9, atol=1e-9)
+    Kb = K[np.ix_(problem.rows, problem.rows)] @ (problem.signs * alpha)
+    gradient = problem.signs * Kb + problem.linear
+    np.testing.assert_allclose(solution.gradient, gradient, rtol=1e-6, atol=1e-6 * scale)
     start = np.zeros(len(alpha)) if problem.start is None else problem.start
     if bias:
         atol = constraint * max(1, alpha.sum())
@@ -278,7 +280,8 @@ def test_same_bits_for_any_number_of_threads():
             found.append(smo.solve(rows, [classifier(signs, C)], n_threads=threads, tol=TOL)[0])
         for other in found[1:]:
             np.testing.assert_array_equal(found[0].alpha, other.alpha)
-            assert found[0][1:] == other[1:]
+            np.testing.assert_array_equal(found[0].gradient, other.gradient)
+            assert found[0][1:7] == other[1:7]
 
 
 def test_weights_and_bounds():

@@ -3,6 +3,7 @@
 import time
 from typing import NamedTuple
 
+from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int8_t, int64_t
 from libc.stdlib cimport calloc, free
 from libcpp.memory cimport unique_ptr
@@ -51,6 +52,7 @@ cdef extern from "smo/smo.h" namespace "fastml" nogil:
         const double* upper
         const double* start
         double* alpha
+        double* gradient
     cdef struct SvmOptions:
         bint nu
         bint bias
@@ -68,25 +70,35 @@ cdef extern from "smo/smo.h" namespace "fastml" nogil:
 
 cdef extern from *:
     """
+    #include <atomic>
     #include <chrono>
     #include "smo/smo.h"
     namespace {
-    // Calls `tell` (which takes the GIL) a few times a second.
+    // Calls `tell`, which takes the GIL, a few times a second.
     class Watch final : public fastml::SvmWatch {
       public:
         using Tell = int (*)(void*, double, double);
-        Watch(void* context, Tell tell) : context_(context), tell_(tell) {}
+        Watch(void* context, Tell tell) : context_(context), tell_(tell), next_(now() + wait) {}
         fastml::Status look(double steps, double gap) noexcept override {
-            using namespace std::chrono;
-            const auto now = steady_clock::now();
-            if (!context_ || now - last_ < milliseconds(100)) return fastml::Status::ok;
-            last_ = now;
-            return tell_(context_, steps, gap) ? fastml::Status::interrupted : fastml::Status::ok;
+            if (stopped_.load()) return fastml::Status::interrupted;
+            const auto total = total_.fetch_add(static_cast<std::int64_t>(steps)) + steps;
+            std::int64_t next = next_.load();
+            if (now() < next || !next_.compare_exchange_strong(next, now() + wait))
+                return fastml::Status::ok;
+            if (tell_(context_, total, gap) == 0) return fastml::Status::ok;
+            stopped_.store(true);
+            return fastml::Status::interrupted;
         }
       private:
+        static constexpr std::int64_t wait = 100;
+        static std::int64_t now() {
+            using namespace std::chrono;
+            return duration_cast<milliseconds>(steady_clock::now().time_since_epoch()).count();
+        }
         void* context_;
         Tell tell_;
-        std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+        std::atomic<std::int64_t> total_{0}, next_;
+        std::atomic<bool> stopped_{false};
     };
     }
     """
@@ -125,6 +137,7 @@ class Solution(NamedTuple):
     n_iter: int  # two-variable steps
     gap: float  # violation of the optimality conditions, from a gradient in float64
     status: int  # 0 converged, 1 max_iter, 2 no step makes it better in float64
+    gradient: np.ndarray  # of the objective by alpha, in float64
 
 
 cdef int _ask(void* context, const Py_ssize_t* ids, Py_ssize_t count, double* out) noexcept with gil:
@@ -141,7 +154,10 @@ cdef int _ask(void* context, const Py_ssize_t* ids, Py_ssize_t count, double* ou
 cdef int _tell(void* context, double steps, double gap) noexcept with gil:
     cdef list watch = <list>context
     try:
-        watch[0](int(steps), gap)
+        if watch[0] is not None:
+            watch[0](int(steps), gap)
+        else:
+            PyErr_CheckSignals()  # inside a task nothing else looks for Ctrl-C
     except BaseException as error:
         watch.append(error)
         return 1
@@ -202,14 +218,14 @@ cdef class _Problems:
 
     cdef SvmProblem* at
     cdef SvmSolution* solved
-    cdef list arrays, alphas
+    cdef list arrays, results
     cdef Py_ssize_t n
 
     def __cinit__(self, problems):
         self.n = len(problems)
         self.at = <SvmProblem*>calloc(self.n + 1, sizeof(SvmProblem))
         self.solved = <SvmSolution*>calloc(self.n + 1, sizeof(SvmSolution))
-        self.arrays, self.alphas = [], []
+        self.arrays, self.results = [], []
         if not self.at or not self.solved:
             raise MemoryError
         for p, problem in enumerate(problems):
@@ -225,23 +241,24 @@ cdef class _Problems:
         cdef const double[::1] linear = np.ascontiguousarray(problem.linear, np.float64)
         cdef const double[::1] upper = np.ascontiguousarray(problem.upper, np.float64)
         cdef const double[::1] start
-        cdef double[::1] alpha = np.zeros(rows.shape[0])
+        cdef double[:, ::1] out = np.zeros((2, rows.shape[0]))
         to.m, to.rows, to.signs = rows.shape[0], &rows[0], &signs[0]
-        to.linear, to.upper, to.alpha = &linear[0], &upper[0], &alpha[0]
+        to.linear, to.upper = &linear[0], &upper[0]
+        to.alpha, to.gradient = &out[0, 0], &out[1, 0]
         if problem.start is not None:
             start = np.ascontiguousarray(problem.start, np.float64)
             to.start = &start[0]
             self.arrays.append(start)
         self.arrays.append((rows, signs, linear, upper))
-        self.alphas.append(np.asarray(alpha))
+        self.results.append(np.asarray(out))
 
     def solutions(self):
         cdef SvmSolution s
         solutions = []
-        for p, alpha in enumerate(self.alphas):
+        for p, (alpha, gradient) in enumerate(self.results):
             s = self.solved[p]
             solutions.append(
-                Solution(alpha, s.rho, s.r, s.objective, s.n_iter, s.gap, <int>s.end))
+                Solution(alpha, s.rho, s.r, s.objective, s.n_iter, s.gap, <int>s.end, gradient))
         return solutions
 
 
@@ -264,7 +281,7 @@ def solve(
     options.nu, options.bias, options.shrinking = nu, bias, shrinking
     options.tol, options.cache_bytes, options.max_iter = tol, cache_size * (1 << 20), max_iter
     cdef list told = [progress]
-    cdef Watch* watch = new Watch(<void*>told if progress is not None else NULL, _tell)
+    cdef Watch* watch = new Watch(<void*>told, _tell)
     cdef Status status
     rows.error = None
     try:

@@ -26,15 +26,16 @@ Extremes extremes(const Variables& x, const SvmProblem& problem, const SvmOption
 }
 
 Selector::Selector(ptrdiff_t m, ptrdiff_t most)
-    : chosen(most), most_(most), queue_(most), in_(m), order_(m), keys_(m) {
+    : chosen(most), queue_(most), in_(m), order_(m), keys_(m) {
     for (ptrdiff_t s = 0; in_ && s < m; ++s) in_[s] = -1;
 }
 
-void Selector::choose(const Variables& x, const SvmProblem& problem, const Extremes& ends,
-                      bool nu) {
+void Selector::choose(const Variables& x, const SvmProblem& problem, const Extremes& ends, bool nu,
+                      ptrdiff_t most) {
     parts_ = nu ? 2 : 1;
-    if (x.m <= most_) {  // all of them, always
+    if (x.m <= most) {  // all of them, always
         if (n == x.m) return;
+        n = 0;
         for (int part = 0; part < parts_; ++part) {
             for (ptrdiff_t s = 0; s < x.m; ++s)
                 if (in_part(problem, s, part)) chosen[n++] = static_cast<std::int32_t>(s);
@@ -43,13 +44,13 @@ void Selector::choose(const Variables& x, const SvmProblem& problem, const Extre
         return;
     }
     // The newer half stays: what comes in is listed last.
-    const ptrdiff_t kept = std::min(n, most_ / 2);
+    const ptrdiff_t kept = std::min(n, most / 2);
     std::copy(queue_.get() + n - kept, queue_.get() + n, queue_.get());
     n = kept;
     ++now_;
     for (ptrdiff_t k = 0; k < n; ++k) in_[queue_[k]] = now_;
     for (int part = 0; part < parts_; ++part) {
-        const ptrdiff_t share = (most_ - kept) / (2 * parts_);
+        const ptrdiff_t share = (most - kept) / (2 * parts_);
         take(x, problem, ends.bottom[part], true, part, share);
         take(x, problem, ends.top[part], false, part, share);
     }

@@ -18,8 +18,8 @@ struct SvmProblem {
     const std::ptrdiff_t* rows;  // (m), what each belongs to; a row may have several
     const std::int8_t* signs;    // -1 or 1
     const double *linear, *upper;
-    const double* start;  // null for zeros
-    double* alpha;        // OUT
+    const double* start;       // null for zeros
+    double *alpha, *gradient;  // OUT; of the objective, in double
 };
 
 struct SvmOptions {
@@ -37,7 +37,7 @@ struct SvmSolution {
     SvmEnd end;
 };
 
-// Is told now and then how far it went; anything but Status::ok stops it.
+// Is told of every few steps more, on any thread; anything but Status::ok stops them all.
 class SvmWatch {
   public:
     virtual Status look(double steps, double gap) noexcept = 0;

@@ -2,6 +2,7 @@
 #include "smo/smo.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -17,7 +18,10 @@
 namespace fastml {
 namespace {
 
-constexpr ptrdiff_t whole_set = 640, most_set = 384;
+// Problems of at most whole_set variables are one working set. Others begin with sets that stay in L2
+// and, as long as it takes, go on with larger ones: most of the variables that still move together.
+constexpr ptrdiff_t whole_set = 768, first_set = 512, last_set = 2048, last_precise_set = 1024;
+constexpr int rounds_of_size = 24;
 
 // Everything of a working set but its variables.
 template <class T> struct SetMemory {
@@ -44,29 +48,52 @@ template <class T> struct SetMemory {
     }
 };
 
+// Rows of a small problem are rounded to single precision only when they are done, as libsvm's are:
+// every kind of rows gives the same steps then.
+Status rounded_rows(View& view, const ptrdiff_t* ids, ptrdiff_t n, float* const* out,
+                    int n_threads) {
+    constexpr ptrdiff_t some = 64;
+    Scratch<double> values(some * n);
+    if (!values) return Status::no_memory;
+    double* rows[some];
+    for (ptrdiff_t i = 0; i < some; ++i) rows[i] = values.get() + i * n;
+    for (ptrdiff_t i0 = 0; i0 < n; i0 += some) {
+        const ptrdiff_t here = std::min(some, n - i0);
+        const Status status = view.add_exact(ids + i0, here, nullptr, rows, nullptr, n_threads);
+        if (status != Status::ok) return status;
+        for (ptrdiff_t i = 0; i < here; ++i)
+            for (ptrdiff_t j = 0; j < n; ++j) out[i0 + i][j] = static_cast<float>(rows[i][j]);
+    }
+    return Status::ok;
+}
+
 class Solver {
   public:
     Solver(const Kernel& kernel, View& view, const SvmProblem& problem, const SvmOptions& options,
            double cache_bytes, SvmWatch& watch, int n_threads, ptrdiff_t n_distinct)
         : kernel_(kernel), view_(view), problem_(problem), options_(options), watch_(watch),
-          n_threads_(n_threads), x_(problem, kernel.n, n_distinct),
-          most_(problem.m <= whole_set ? problem.m : most_set), selector_(problem.m, most_),
-          cache_(n_distinct, n_distinct, view.keeps() ? cache_bytes : 0), delta_(n_distinct),
-          moved_(2 * most_), coef_(2 * most_), places_(2 * most_) {}
+          n_threads_(n_threads), x_(problem.m, n_distinct),
+          most_(std::min(problem.m, problem.m <= whole_set ? whole_set : last_set)),
+          size_(problem.m <= whole_set ? problem.m : std::min(most_, first_set)),
+          selector_(problem.m, most_), cache_(n_distinct, n_distinct, keeps() ? cache_bytes : 0),
+          delta_(n_distinct), moved_(2 * most_), ids_(most_), coef_(2 * most_), places_(2 * most_) {
+    }
     explicit operator bool() const {
-        return x_ && selector_ && cache_ && delta_ && moved_ && coef_ && places_;
+        return x_ && selector_ && cache_ && delta_ && moved_ && ids_ && coef_ && places_;
     }
 
     Status run(const std::int32_t* local, SvmSolution* solution) noexcept;
 
   private:
+    bool whole() const { return problem_.m <= whole_set; }
+    bool keeps() const { return view_.keeps() && !whole(); }
     void load(const std::int32_t* local);
     Status refresh();
+    Status round(const Extremes& ends, bool* moved);
+    template <class T> Status tile(SetMemory<T>& memory);
     template <class T> Status optimise(SetMemory<T>& memory, double gap, bool* moved);
     Status apply();
-    double objective() const;
     void finish(SvmSolution* solution) const;
-    template <class T> Status tile(SetMemory<T>& memory);
 
     const Kernel& kernel_;
     View& view_;
@@ -76,10 +103,14 @@ class Solver {
     const int n_threads_;
     Variables x_;
     const ptrdiff_t most_;
+    ptrdiff_t size_;  // of working sets now
+    int rounds_ = 0;  // of that size
     Selector selector_;
     RowCache cache_;
+    std::unique_ptr<SetMemory<float>> single_;
+    std::unique_ptr<SetMemory<double>> wide_;
     Scratch<double> delta_;
-    Scratch<ptrdiff_t> moved_;  // rows whose delta is not 0
+    Scratch<ptrdiff_t> moved_, ids_;  // rows whose delta is not 0
     Scratch<double> coef_;
     Scratch<float*> places_;
     ptrdiff_t n_moved_ = 0;
@@ -87,6 +118,9 @@ class Solver {
     bool fresh_ = true;  // sums are as in double
     bool precise_ = false;
     ptrdiff_t tiled_ = 0;  // variables whose tile is there to stay
+#ifdef SMO_DEBUG
+    long outer_ = 0;
+#endif
 };
 
 void Solver::load(const std::int32_t* local) {
@@ -125,16 +159,19 @@ Status Solver::refresh() {
 template <class T> Status Solver::tile(SetMemory<T>& memory) {
     const ptrdiff_t q = selector_.n;
     if (q == x_.m && tiled_ == q) return Status::ok;
+    const ptrdiff_t* ids = memory.ids.get();
     for (ptrdiff_t k = 0; k < q; ++k) memory.ids[k] = x_.ids[x_.row[selector_.chosen[k]]];
     const std::unique_ptr<View> view = kernel_.view();
     if (!view) return Status::no_memory;
-    Status status = view->set_columns(memory.ids.get(), q, n_threads_);
+    Status status = view->set_columns(ids, q, n_threads_);
     if (status != Status::ok) return status;
-    if constexpr (sizeof(T) == 4)
-        status = view->add(memory.ids.get(), q, nullptr, memory.rows.get(), nullptr, n_threads_);
-    else
-        status =
-            view->add_exact(memory.ids.get(), q, nullptr, memory.rows.get(), nullptr, n_threads_);
+    if constexpr (sizeof(T) == 8) {
+        status = view->add_exact(ids, q, nullptr, memory.rows.get(), nullptr, n_threads_);
+    } else if (whole()) {
+        status = rounded_rows(*view, ids, q, memory.rows.get(), n_threads_);
+    } else {
+        status = view->add(ids, q, nullptr, memory.rows.get(), nullptr, n_threads_);
+    }
     for (ptrdiff_t k = 0; k < q; ++k) memory.diagonal[k] = memory.K[k * memory.ld + k];
     tiled_ = q;
     return status;
@@ -176,9 +213,6 @@ template <class T> Status Solver::optimise(SetMemory<T>& memory, double gap, boo
 // Adds what moved to the sums: rows that are kept as they are, others as they are made.
 Status Solver::apply() {
     ptrdiff_t kept = 0, made = most_;
-    Scratch<ptrdiff_t> ids(most_);
-    Scratch<float*> discard(most_);
-    if (!ids || !discard) return Status::no_memory;
     cache_.begin();
     if (!precise_)
         for (ptrdiff_t k = 0; k < n_moved_; ++k) {
@@ -191,7 +225,7 @@ Status Solver::apply() {
     for (ptrdiff_t k = 0; k < n_moved_; ++k) {
         const ptrdiff_t r = moved_[k];
         if (delta_[r] == 0) continue;
-        ids[made - most_] = x_.ids[r];
+        ids_[made - most_] = x_.ids[r];
         coef_[made] = delta_[r];
         delta_[r] = 0;
         places_[made] = precise_ ? nullptr : cache_.claim(r);
@@ -210,24 +244,17 @@ Status Solver::apply() {
     fresh_ = fresh_ && (precise_ || view_.exact());
     const ptrdiff_t count = made - most_;
     if (precise_)
-        return view_.add_exact(ids.get(), count, coef_.get() + most_, nullptr, x_.sums.get(),
+        return view_.add_exact(ids_.get(), count, coef_.get() + most_, nullptr, x_.sums.get(),
                                n_threads_);
     // Rows without a place come last, and are not kept.
     ptrdiff_t placed = 0;
     while (placed < count && places_[most_ + placed]) ++placed;
     if (placed)
-        status = view_.add(ids.get(), placed, coef_.get() + most_, places_.get() + most_,
+        status = view_.add(ids_.get(), placed, coef_.get() + most_, places_.get() + most_,
                            x_.sums.get(), n_threads_);
     if (status != Status::ok || placed == count) return status;
-    return view_.add(ids.get() + placed, count - placed, coef_.get() + most_ + placed, nullptr,
+    return view_.add(ids_.get() + placed, count - placed, coef_.get() + most_ + placed, nullptr,
                      x_.sums.get(), n_threads_);
-}
-
-double Solver::objective() const {
-    double sum = 0;
-    for (ptrdiff_t s = 0; s < x_.m; ++s)
-        sum += x_.beta[s] * (x_.sums[x_.row[s]] + 2 * x_.offset[s]);
-    return sum / 2;
 }
 
 void Solver::finish(SvmSolution* solution) const {
@@ -247,61 +274,81 @@ void Solver::finish(SvmSolution* solution) const {
     solution->rho = options_.nu ? (rho[0] + rho[1]) / 2 : rho[0];
     solution->r = options_.nu ? (rho[0] - rho[1]) / 2 : 0;
     solution->gap = ends.gap();
-    solution->objective = objective();
+    solution->objective = x_.objective();
     solution->n_iter = steps_;
-    for (ptrdiff_t s = 0; s < x_.m; ++s)
-        problem_.alpha[s] = problem_.signs[s] < 0 ? 0 - x_.beta[s] : x_.beta[s];
+    for (ptrdiff_t s = 0; s < x_.m; ++s) {
+        const bool minus = problem_.signs[s] < 0;
+        problem_.alpha[s] = minus ? 0 - x_.beta[s] : x_.beta[s];
+        problem_.gradient[s] = minus ? x_.force(s) : -x_.force(s);
+    }
+}
+
+template <class T> bool renew(std::unique_ptr<SetMemory<T>>& memory, ptrdiff_t size) {
+    memory.reset();  // first, so that there are never two
+    memory.reset(new (std::nothrow) SetMemory<T>(size));
+    return memory && *memory;
+}
+
+// Chooses a working set, makes steps in it and tells the gradient.
+Status Solver::round(const Extremes& ends, bool* moved) {
+    const ptrdiff_t most = precise_ && !whole() ? std::min(most_, last_precise_set) : most_;
+    const bool grows = ++rounds_ > rounds_of_size && size_ < most;
+    if (grows) size_ = std::min(2 * size_, most);
+    if (grows || !(precise_ ? static_cast<bool>(wide_) : static_cast<bool>(single_))) {
+        rounds_ = 0;
+        size_ = std::min(size_, most);
+        if (precise_) single_.reset();
+        if (!(precise_ ? renew(wide_, size_) : renew(single_, size_))) return Status::no_memory;
+    }
+    selector_.choose(x_, problem_, ends, options_.nu, size_);
+    const double gap = ends.gap();
+    const std::int64_t before = steps_;
+    Status status = precise_ ? optimise(*wide_, gap, moved) : optimise(*single_, gap, moved);
+    if (status == Status::ok && *moved) status = whole() ? refresh() : apply();
+    if (status == Status::ok) status = watch_.look(static_cast<double>(steps_ - before), gap);
+    return status;
 }
 
 Status Solver::run(const std::int32_t* local, SvmSolution* solution) noexcept {
+    const double infinity = std::numeric_limits<double>::infinity();
     load(local);
     Status status = view_.set_columns(x_.ids.get(), x_.n, n_threads_);
     if (status == Status::ok && problem_.start) status = refresh();
-    std::unique_ptr<SetMemory<float>> single(new (std::nothrow) SetMemory<float>(most_));
-    std::unique_ptr<SetMemory<double>> wide;
-    if (!single || !*single) return Status::no_memory;
-    double last_objective = std::numeric_limits<double>::infinity();
-    double last_fresh = std::numeric_limits<double>::infinity();
+    double last_objective = infinity, last_fresh = infinity;
     solution->end = SvmEnd::converged;
     while (status == Status::ok) {
         const Extremes ends = extremes(x_, problem_, options_);
-        const double gap = ends.gap();
-        const double limit = fresh_ ? 1.05 * options_.tol : options_.tol;
+        const double gap = ends.gap(), now = x_.objective();
+        const bool done = gap <= (fresh_ ? 1.05 : 1) * options_.tol;
         const bool spent = options_.max_iter >= 0 && steps_ >= options_.max_iter;
-        const double now = objective();
         bool stalled = !(now < last_objective) || !std::isfinite(gap);
         last_objective = now;
-        if (gap <= limit || spent || (stalled && !fresh_)) {
-            if (!fresh_) {
-                status = refresh();
-                last_objective = std::numeric_limits<double>::infinity();
-                continue;
-            }
-            if (gap <= limit) break;
-            if (spent) {
-                solution->end = SvmEnd::max_iter;
-                break;
-            }
+        if (!fresh_ && (done || spent || stalled)) {
+            status = refresh();
+            last_objective = infinity;
+            continue;
         }
-        if (stalled && precise_) {
-            solution->end = SvmEnd::stuck;
+        if (done) break;
+        if (spent || (stalled && precise_)) {
+            solution->end = spent ? SvmEnd::max_iter : SvmEnd::stuck;
             break;
         }
-        if (fresh_ && !view_.exact()) {  // rows in single precision do not bring it down
-            if (gap > 0.5 * last_fresh) stalled = true;
+        if (fresh_ && !view_.exact() && !whole()) {  // single precision does not bring it down
+            stalled = stalled || gap > 0.5 * last_fresh;
             last_fresh = gap;
         }
-        if (stalled && !precise_) {
+        if (stalled) {
             precise_ = true;
             tiled_ = 0;
-            wide.reset(new (std::nothrow) SetMemory<double>(most_));
-            if (!wide || !*wide) return Status::no_memory;
         }
-        selector_.choose(x_, problem_, ends, options_.nu);
-        bool any = false;
-        status = precise_ ? optimise(*wide, gap, &any) : optimise(*single, gap, &any);
-        if (status == Status::ok && any) status = apply();
-        if (status == Status::ok) status = watch_.look(static_cast<double>(steps_), gap);
+#ifdef SMO_DEBUG
+        ++outer_;
+        if ((outer_ & (outer_ - 1)) == 0 || outer_ % 500 == 0)
+            fprintf(stderr, "outer %ld steps %ld gap %.3e obj %.9g moved %ld precise %d size %ld\n",
+                    outer_, (long)steps_, gap, now, (long)n_moved_, precise_, (long)size_);
+#endif
+        bool moved = false;
+        status = round(ends, &moved);
     }
     if (status == Status::ok) finish(solution);
     return status;
@@ -334,11 +381,36 @@ Status solve_one(const Kernel& kernel, const SvmProblem& problem, const SvmOptio
 Status solve_svm(const Kernel& kernel, const SvmProblem* problems, ptrdiff_t n_problems,
                  const SvmOptions& options, SvmWatch& watch, SvmSolution* solutions,
                  int n_threads) noexcept {
+    const std::unique_ptr<View> view = kernel.view();
+    if (!view) return Status::no_memory;
+    const double n = static_cast<double>(kernel.n), bytes = n * n * sizeof(float);
+    std::unique_ptr<Kernel> shared;
+    if (n_problems > 1 && view->keeps() && bytes <= options.cache_bytes) {
+        shared = shared_kernel(kernel);
+        if (!shared) return Status::no_memory;
+        const Status status = shared->prepare(n_threads);
+        if (status != Status::ok) return status;
+    }
+    const Kernel& rows = shared ? *shared : kernel;
+    ptrdiff_t largest = 0;
+    for (ptrdiff_t p = 0; p < n_problems; ++p) largest = std::max(largest, problems[p].m);
+    // Of problems that need no memory of rows, one a thread; unless one may take long, and Ctrl-C
+    // with it.
+    const bool together =
+        n_problems > 1 && largest <= 20000 && kernel.anywhere() && (shared || !view->keeps());
+    std::atomic<int> failed{0};
+    const auto solve = [&](ptrdiff_t p, int threads) {
+        if (failed.load()) return;
+        const Status status = solve_one(rows, problems[p], options, options.cache_bytes, watch,
+                                        solutions + p, threads);
+        if (status != Status::ok) failed.store(static_cast<int>(status));
+    };
     Status status = Status::ok;
-    for (ptrdiff_t p = 0; p < n_problems && status == Status::ok; ++p)
-        status = solve_one(kernel, problems[p], options, options.cache_bytes, watch, solutions + p,
-                           n_threads);
-    return status;
+    if (together)
+        status = parallel(n_problems, n_threads, [&](ptrdiff_t p, int) { solve(p, 1); });
+    else
+        for (ptrdiff_t p = 0; p < n_problems; ++p) solve(p, n_threads);
+    return failed.load() ? static_cast<Status>(failed.load()) : status;
 }
 
 }  // namespace fastml

@@ -19,16 +19,19 @@ struct Variables {
     Scratch<double> beta, lower, upper, offset;
     Scratch<double> sums;  // of each row: sum_t beta_t K(row_t, row)
 
-    Variables(const SvmProblem& problem, ptrdiff_t n_rows, ptrdiff_t n_distinct)
-        : m(problem.m), n(n_distinct), row(m), ids(n), beta(m), lower(m), upper(m), offset(m),
-          sums(aligned(n)) {
-        (void)n_rows;
-    }
+    Variables(ptrdiff_t n_variables, ptrdiff_t n_rows)
+        : m(n_variables), n(n_rows), row(m), ids(n), beta(m), lower(m), upper(m), offset(m),
+          sums(aligned(n)) {}
     explicit operator bool() const {
         return row && ids && beta && lower && upper && offset && sums;
     }
     // What beta would gain by rising.
     double force(ptrdiff_t s) const { return -(offset[s] + sums[row[s]]); }
+    double objective() const {
+        double sum = 0;
+        for (ptrdiff_t s = 0; s < m; ++s) sum += beta[s] * (sums[row[s]] + 2 * offset[s]);
+        return sum / 2;
+    }
     bool may_rise(ptrdiff_t s) const { return beta[s] < upper[s]; }
     bool may_fall(ptrdiff_t s) const { return beta[s] > lower[s]; }
 };
@@ -46,7 +49,8 @@ class Selector {
   public:
     Selector(ptrdiff_t m, ptrdiff_t most);
     explicit operator bool() const { return in_ && chosen && keys_ && order_ && queue_; }
-    void choose(const Variables& x, const SvmProblem& problem, const Extremes& ends, bool nu);
+    void choose(const Variables& x, const SvmProblem& problem, const Extremes& ends, bool nu,
+                ptrdiff_t most);
 
     ptrdiff_t n = 0, split = 0;  // variables, and those of the first part
     Scratch<std::int32_t> chosen;
@@ -57,7 +61,6 @@ class Selector {
     bool in_part(const SvmProblem& problem, ptrdiff_t s, int part) const {
         return parts_ == 1 || (problem.signs[s] > 0) == (part == 0);
     }
-    ptrdiff_t most_;
     int parts_ = 1;
     std::int32_t now_ = 0;
     Scratch<std::int32_t> queue_, in_, order_;  // in_: the round that chose a variable
