@@ -14,6 +14,13 @@ template <class T> struct WorkingSet {
     float* gain;
 };
 
+// For Newton steps with at most so many variables: A (most, most), and (most) each.
+struct NewtonMemory {
+    std::ptrdiff_t most;
+    double *A, *x, *first, *last;
+    std::ptrdiff_t* free;
+};
+
 // Where finished kernel values go: to rows that are kept, unless null; and times coef to sums.
 template <class K> struct Delivery {
     K* const* keep;

@@ -20,7 +20,8 @@ namespace {
 
 // Problems of at most whole_set variables are one working set. Others begin with sets that stay in L2
 // and, as long as it takes, go on with larger ones: most of the variables that still move together.
-constexpr ptrdiff_t whole_set = 768, first_set = 512, last_set = 2048, last_precise_set = 1024;
+constexpr ptrdiff_t whole_set = 768, first_set = 512, last_set = 2048, last_precise_set = 1024,
+                    most_newton = 512;
 constexpr int rounds_of_size = 24;
 
 // Everything of a working set but its variables.
@@ -31,15 +32,25 @@ template <class T> struct SetMemory {
     Scratch<float> gain;
     Scratch<T*> rows;
     Scratch<ptrdiff_t> ids;
+    ptrdiff_t newton;
+    Scratch<double> A, vectors;
+    Scratch<ptrdiff_t> free;
 
     explicit SetMemory(ptrdiff_t most)
         : ld(aligned(most)), K(ld * ld), diagonal(ld), values(7 * ld), gain(ld), rows(most),
-          ids(most) {
+          ids(most), newton(std::min(most, most_newton)), A(newton * newton), vectors(3 * newton),
+          free(newton) {
         if (!*this) return;
         std::fill_n(K.get(), ld * ld, T(0));
         for (ptrdiff_t k = 0; k < most; ++k) rows[k] = K.get() + k * ld;
     }
-    explicit operator bool() const { return K && diagonal && values && gain && rows && ids; }
+    explicit operator bool() const {
+        return K && diagonal && values && gain && rows && ids && A && vectors && free;
+    }
+    NewtonMemory for_newton() const {
+        double* x = vectors.get();
+        return {newton, A.get(), x, x + newton, x + 2 * newton, free.get()};
+    }
     WorkingSet<T> set(ptrdiff_t n, ptrdiff_t split) const {
         double* at = values.get();
         return {n,           split,       ld,          K.get(),     diagonal.get(),
@@ -195,7 +206,7 @@ template <class T> Status Solver::optimise(SetMemory<T>& memory, double gap, boo
     std::int64_t most = 100 * static_cast<std::int64_t>(std::max<ptrdiff_t>(q, 100));
     if (options_.max_iter >= 0) most = std::min(most, options_.max_iter - steps_);
     const auto run = options_.bias ? FML_PICK(pair_steps<T>) : FML_PICK(single_steps<T>);
-    steps_ += run(set, stop, most);
+    steps_ += run(set, memory.for_newton(), stop, most);
     n_moved_ = 0;
     *any = false;
     for (ptrdiff_t k = 0; k < q; ++k) {

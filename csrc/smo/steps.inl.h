@@ -63,6 +63,8 @@ FML_INLINE void mark(double beta, double lower, double upper, double* rise, doub
     *fall = beta > lower ? 0 : infinity;
 }
 
+#include "smo/newton.inl.h"
+
 struct Choice {
     std::ptrdiff_t i, j;
     double gap;
@@ -86,8 +88,8 @@ Choice choose_pair(const WorkingSet<T>& set, std::ptrdiff_t begin, std::ptrdiff_
     return c;
 }
 
-// One step with a pair: exactly to a bound if it goes there.
-template <class T> void take_step(WorkingSet<T>& set, std::ptrdiff_t i, std::ptrdiff_t j) {
+// One step with a pair, exactly to a bound if it goes there; returns what it gains.
+template <class T> double take_step(WorkingSet<T>& set, std::ptrdiff_t i, std::ptrdiff_t j) {
     const T *Ki = set.K + i * set.ld, *Kj = set.K + j * set.ld;
     double curve = static_cast<double>(set.diagonal[i]) + set.diagonal[j] - 2.0 * Ki[j];
     if (!(curve > 1e-12)) curve = 1e-12;
@@ -98,17 +100,54 @@ template <class T> void take_step(WorkingSet<T>& set, std::ptrdiff_t i, std::ptr
     set.beta[j] = t == down ? set.lower[j] : set.beta[j] - t;
     mark(set.beta[i], set.lower[i], set.upper[i], set.rise + i, set.fall + i);
     mark(set.beta[j], set.lower[j], set.upper[j], set.rise + j, set.fall + j);
+    const double gain = t * (set.v[i] - set.v[j] - t * curve / 2);
     move_pair(Ki, Kj, t, set.n, set.v, set.rise, set.risen);
+    return gain;
 }
+
+// Newton steps take as much time as two-variable steps do, or a fraction while those gain more with it.
+template <class T> struct NewtonPurse {
+    double saved = 0, price = 1, gained = 0, spent = 0;
+    std::ptrdiff_t last_count = 0;
+
+    static double cost(std::ptrdiff_t count, std::ptrdiff_t size) {
+        const double n = static_cast<double>(count);
+        return n * n * n / 3 + 2 * n * size;
+    }
+
+    // After a two-variable step that gained so much.
+    void spend(WorkingSet<T>& set, const NewtonMemory& memory, double gain) {
+        saved += 4.0 * set.n;
+        spent += 4.0 * set.n;
+        gained += gain;
+        if (saved < price * cost(last_count, set.n)) return;
+        saved = 0;
+        double rate = gained / spent;
+        std::ptrdiff_t split;
+        for (int hits = 0; hits < 256; ++hits) {
+            const std::ptrdiff_t count = free_of(set, memory, &split);
+            const bool more = count > last_count && hits == 0;
+            last_count = count;
+            if (count < 3 || count > memory.most || more) return;
+            const double won = newton_step(set, memory, count, split);
+            if (!(won > rate * cost(count, set.n))) break;
+            price = 1;
+        }
+        price = price < 64 ? 2 * price : price;
+        gained = spent = 0;
+    }
+};
 
 // Steps until the violation inside the set is at most `stop`, or `most` are done; returns how many.
 // Variables [0, split) and [split, n) are not paired with each other.
 template <class T>
-std::ptrdiff_t pair_steps(WorkingSet<T>& set, double stop, std::ptrdiff_t most) {
+std::ptrdiff_t pair_steps(WorkingSet<T>& set, const NewtonMemory& memory, double stop,
+                          std::ptrdiff_t most) {
     for (std::ptrdiff_t k = 0; k < set.n; ++k) {
         mark(set.beta[k], set.lower[k], set.upper[k], set.rise + k, set.fall + k);
         set.risen[k] = set.v[k] + set.rise[k];
     }
+    NewtonPurse<T> purse;
     std::ptrdiff_t steps = 0;
     for (; steps < most; ++steps) {
         Choice best = choose_pair(set, 0, set.split);
@@ -119,14 +158,15 @@ std::ptrdiff_t pair_steps(WorkingSet<T>& set, double stop, std::ptrdiff_t most) 
             best.gap = gap;
         }
         if (!(best.gap > stop) || best.j < 0) break;
-        take_step(set, best.i, best.j);
+        purse.spend(set, memory, take_step(set, best.i, best.j));
     }
     return steps;
 }
 
 // The same without the constraint on the sum: one variable a step.
 template <class T>
-std::ptrdiff_t single_steps(WorkingSet<T>& set, double stop, std::ptrdiff_t most) {
+std::ptrdiff_t single_steps(WorkingSet<T>& set, const NewtonMemory&, double stop,
+                            std::ptrdiff_t most) {
     std::ptrdiff_t steps = 0;
     for (; steps < most; ++steps) {
         double up = 0, down = 0;
