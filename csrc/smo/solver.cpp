@@ -128,7 +128,8 @@ class Solver {
     std::int64_t steps_ = 0;
     bool fresh_ = true;  // sums are as in double
     bool precise_ = false;
-    ptrdiff_t tiled_ = 0;  // variables whose tile is there to stay
+    bool settled_ = false;  // as far as the last working set could tell
+    ptrdiff_t tiled_ = 0;   // variables whose tile is there to stay
 #ifdef SMO_DEBUG
     long outer_ = 0;
 #endif
@@ -206,7 +207,9 @@ template <class T> Status Solver::optimise(SetMemory<T>& memory, double gap, boo
     std::int64_t most = 100 * static_cast<std::int64_t>(std::max<ptrdiff_t>(q, 100));
     if (options_.max_iter >= 0) most = std::min(most, options_.max_iter - steps_);
     const auto run = options_.bias ? FML_PICK(pair_steps<T>) : FML_PICK(single_steps<T>);
-    steps_ += run(set, memory.for_newton(), stop, most);
+    const std::int64_t steps = run(set, memory.for_newton(), stop, most);
+    steps_ += steps;
+    settled_ = steps < most;
     n_moved_ = 0;
     *any = false;
     for (ptrdiff_t k = 0; k < q; ++k) {
@@ -268,6 +271,13 @@ Status Solver::apply() {
                      x_.sums.get(), n_threads_);
 }
 
+// Between two bounds, of which either may be missing.
+double middle(double a, double b) {
+    if (!std::isfinite(a)) a = b;
+    if (!std::isfinite(b)) b = a;
+    return std::isfinite(a) ? (a + b) / 2 : 0;
+}
+
 void Solver::finish(SvmSolution* solution) const {
     const Extremes ends = extremes(x_, problem_, options_);
     double rho[2] = {};
@@ -280,11 +290,11 @@ void Solver::finish(SvmSolution* solution) const {
             sum -= x_.force(s);
             ++free;
         }
-        rho[part] = free ? sum / free : -(ends.top[part] + ends.bottom[part]) / 2;
+        rho[part] = free ? sum / free : -middle(ends.top[part], ends.bottom[part]);
     }
     solution->rho = options_.nu ? (rho[0] + rho[1]) / 2 : rho[0];
     solution->r = options_.nu ? (rho[0] - rho[1]) / 2 : 0;
-    solution->gap = ends.gap();
+    solution->gap = ends.gap() < 0 ? 0 : ends.gap();
     solution->objective = x_.objective();
     solution->n_iter = steps_;
     for (ptrdiff_t s = 0; s < x_.m; ++s) {
@@ -344,7 +354,8 @@ Status Solver::run(const std::int32_t* local, SvmSolution* solution) noexcept {
             solution->end = spent ? SvmEnd::max_iter : SvmEnd::stuck;
             break;
         }
-        if (fresh_ && !view_.exact() && !whole()) {  // single precision does not bring it down
+        if (fresh_ &&
+            (whole() ? settled_ : !view_.exact())) {  // single precision does not bring it down
             stalled = stalled || gap > 0.5 * last_fresh;
             last_fresh = gap;
         }
