@@ -7,14 +7,15 @@
 namespace fastml {
 
 // Kernel rows in single precision, as many as a budget holds; the one not used for longest goes.
+// Unless `at_once`, a row that is claimed for the first time gets no place.
 class RowCache {
   public:
-    RowCache(ptrdiff_t n_rows, ptrdiff_t columns, double bytes)
+    RowCache(ptrdiff_t n_rows, ptrdiff_t columns, double bytes, bool at_once)
         : stride_(aligned(columns)), slots_(slots_for(n_rows, bytes)), slab_(slots_ * stride_),
           slot_of_(n_rows), row_of_(slots_), next_(slots_ + 1), previous_(slots_ + 1),
           used_(slots_) {
         if (!*this) return;
-        for (ptrdiff_t i = 0; i < n_rows; ++i) slot_of_[i] = -1;
+        for (ptrdiff_t i = 0; i < n_rows; ++i) slot_of_[i] = at_once ? absent : unseen;
         for (ptrdiff_t s = 0; s < slots_; ++s) row_of_[s] = -1, used_[s] = -1;
         for (ptrdiff_t s = 0; s <= slots_; ++s) {
             next_[s] = static_cast<std::int32_t>(s == slots_ ? 0 : s + 1);
@@ -38,8 +39,12 @@ class RowCache {
     // A place for a row that was not found, or null.
     float* claim(ptrdiff_t row) {
         const std::int32_t s = next_[slots_];
+        if (slot_of_[row] == unseen) {
+            slot_of_[row] = absent;
+            return nullptr;
+        }
         if (slots_ == 0 || used_[s] == now_) return nullptr;
-        if (row_of_[s] >= 0) slot_of_[row_of_[s]] = -1;
+        if (row_of_[s] >= 0) slot_of_[row_of_[s]] = absent;
         row_of_[s] = static_cast<std::int32_t>(row);
         slot_of_[row] = s;
         touch(s);
@@ -47,6 +52,8 @@ class RowCache {
     }
 
   private:
+    static constexpr std::int32_t absent = -1, unseen = -2;
+
     ptrdiff_t slots_for(ptrdiff_t n_rows, double bytes) const {
         const double most = bytes / (static_cast<double>(stride_) * sizeof(float));
         return most < n_rows ? static_cast<ptrdiff_t>(most) : n_rows;

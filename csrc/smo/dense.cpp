@@ -26,6 +26,9 @@ constexpr ptrdiff_t rows_at_once = 384, strip_columns = 16 * block_unit;
 // than the kernel rows of a working set do when they are only read.
 constexpr ptrdiff_t linear_columns = 300;
 
+// A row of fewer is made about as fast as it is read.
+constexpr ptrdiff_t cheap_columns = 128;
+
 template <class S> struct Data {
     Rows<S> X;
     Measure measure;
@@ -136,6 +139,8 @@ template <class S> class DenseView : public View {
         return Status::ok;
     }
 
+    int thrift() const noexcept override { return data_.X.d > cheap_columns ? 2 : 1; }
+
   protected:
     template <class C>
     Status in_groups(const Panels<C, S>& panels, const ptrdiff_t* ids, ptrdiff_t count,
@@ -171,7 +176,7 @@ template <class S> class LinearView final : public DenseView<S> {
         return project(ids, count, coef, sums, n_threads);
     }
     bool exact() const noexcept override { return true; }
-    bool keeps() const noexcept override { return false; }
+    int thrift() const noexcept override { return 0; }
 
   private:
     Status project(const ptrdiff_t* ids, ptrdiff_t count, const double* coef, double* sums,

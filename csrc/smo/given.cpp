@@ -31,17 +31,18 @@ Status add_matrix(const Matrix<T>& K, const ptrdiff_t* ids, ptrdiff_t count, con
         for (ptrdiff_t i = 0; i < count; ++i) {
             const T* row = K.rows + (ids ? ids[i] : i) * K.row_stride;
             const double w = coef ? coef[i] : 0;
+            C* kept = keep ? keep[i] : nullptr;
             if (whole) {
                 const T* from = row + columns[j0] - j0;
-                if (keep)
-                    for (ptrdiff_t j = j0; j < j1; ++j) keep[i][j] = static_cast<C>(from[j]);
+                if (kept)
+                    for (ptrdiff_t j = j0; j < j1; ++j) kept[j] = static_cast<C>(from[j]);
                 if (sums)
                     for (ptrdiff_t j = j0; j < j1; ++j) sums[j] += w * static_cast<double>(from[j]);
                 continue;
             }
             for (ptrdiff_t j = j0; j < j1; ++j) {
                 const T value = row[columns[j] * K.column_stride];
-                if (keep) keep[i][j] = static_cast<C>(value);
+                if (kept) kept[j] = static_cast<C>(value);
                 if (sums) sums[j] += w * static_cast<double>(value);
             }
         }
@@ -65,7 +66,7 @@ template <class T> class GramView final : public View {
         return add_matrix(K_, ids, count, coef, keep, columns_, n_, sums, n_threads);
     }
     bool exact() const noexcept override { return true; }
-    bool keeps() const noexcept override { return false; }
+    int thrift() const noexcept override { return 0; }
 
   private:
     const Matrix<T> K_;
@@ -157,7 +158,7 @@ class SharedView final : public View {
                      double* sums, int n_threads) noexcept override {
         return source_->add_exact(ids, count, coef, keep, sums, n_threads);
     }
-    bool keeps() const noexcept override { return false; }
+    int thrift() const noexcept override { return 0; }
 
   private:
     GramView<float> rows_;

@@ -12,29 +12,40 @@ template <class C, class K> struct Spread {
     const Delivery<K>& to;
     void operator()(const Block<C>& block) const {
         K* const* keep = to.keep;
-        const double* coef = to.coef;
-        double* sums = to.sums;
         for (std::ptrdiff_t i = 0; keep && i < block.rows; ++i) {
             const C* row = block.at + i * block.ld;
+            if (!keep[block.i0 + i]) continue;
             K* kept = keep[block.i0 + i] + block.j0;
             for (std::ptrdiff_t j = 0; j < block.cols; ++j) kept[j] = static_cast<K>(row[j]);
         }
-        if (!sums) return;
-        constexpr std::ptrdiff_t strip = 48;
-        for (std::ptrdiff_t j0 = 0; j0 < block.cols; j0 += strip) {
-            const std::ptrdiff_t here = block.cols - j0 < strip ? block.cols - j0 : strip;
-            double sum[strip] = {};
-            for (std::ptrdiff_t i = 0; i < block.rows; ++i) {
-                const C* row = block.at + i * block.ld + j0;
-                const double w = coef[block.i0 + i];
-                if (here == strip)
-                    for (int j = 0; j < strip; ++j) sum[j] += w * static_cast<double>(row[j]);
-                else
-                    for (std::ptrdiff_t j = 0; j < here; ++j)
-                        sum[j] += w * static_cast<double>(row[j]);
-            }
-            for (std::ptrdiff_t j = 0; j < here; ++j) sums[block.j0 + j0 + j] += sum[j];
+        if (!to.sums) return;
+        std::ptrdiff_t j = 0;
+        for (; j + strip <= block.cols; j += strip) add_strip(block, j);
+        for (; j < block.cols; ++j) {
+            double sum = 0;
+            for (std::ptrdiff_t i = 0; i < block.rows; ++i)
+                sum += to.coef[block.i0 + i] * static_cast<double>(block.at[i * block.ld + j]);
+            to.sums[block.j0 + j] += sum;
         }
+    }
+
+    // As many columns as a tile of single precision has: their sums stay in registers.
+    static constexpr int vecs = 6, strip = vecs * Simd<double>::lanes;
+    FML_INLINE void add_strip(const Block<C>& block, std::ptrdiff_t j) const {
+        using Vec = typename Simd<double>::Vec;
+        constexpr int lanes = Simd<double>::lanes;
+        double* sums = to.sums + block.j0 + j;
+        Vec sum[vecs];
+        FML_UNROLL
+        for (int v = 0; v < vecs; ++v) sum[v] = load<Vec>(sums + v * lanes);
+        for (std::ptrdiff_t i = 0; i < block.rows; ++i) {
+            const C* row = block.at + i * block.ld + j;
+            const double w = to.coef[block.i0 + i];
+            FML_UNROLL
+            for (int v = 0; v < vecs; ++v) sum[v] += load_as<double>(row + v * lanes) * w;
+        }
+        FML_UNROLL
+        for (int v = 0; v < vecs; ++v) store(sums + v * lanes, sum[v]);
     }
 };
 

@@ -86,7 +86,8 @@ class Solver {
           n_threads_(n_threads), x_(problem.m, n_distinct),
           most_(std::min(problem.m, problem.m <= whole_set ? whole_set : last_set)),
           size_(problem.m <= whole_set ? problem.m : std::min(most_, first_set)),
-          selector_(problem.m, most_), cache_(n_distinct, n_distinct, keeps() ? cache_bytes : 0),
+          selector_(problem.m, most_),
+          cache_(n_distinct, n_distinct, keeps() ? cache_bytes : 0, view.thrift() > 1),
           delta_(n_distinct), moved_(2 * most_), ids_(most_), coef_(2 * most_), places_(2 * most_) {
     }
     explicit operator bool() const {
@@ -97,7 +98,7 @@ class Solver {
 
   private:
     bool whole() const { return problem_.m <= whole_set; }
-    bool keeps() const { return view_.keeps() && !whole(); }
+    bool keeps() const { return view_.thrift() && !whole(); }
     void load(const std::int32_t* local);
     Status refresh();
     Status round(const Extremes& ends, bool* moved);
@@ -130,9 +131,6 @@ class Solver {
     bool precise_ = false;
     bool settled_ = false;  // as far as the last working set could tell
     ptrdiff_t tiled_ = 0;   // variables whose tile is there to stay
-#ifdef SMO_DEBUG
-    long outer_ = 0;
-#endif
 };
 
 void Solver::load(const std::int32_t* local) {
@@ -260,15 +258,8 @@ Status Solver::apply() {
     if (precise_)
         return view_.add_exact(ids_.get(), count, coef_.get() + most_, nullptr, x_.sums.get(),
                                n_threads_);
-    // Rows without a place come last, and are not kept.
-    ptrdiff_t placed = 0;
-    while (placed < count && places_[most_ + placed]) ++placed;
-    if (placed)
-        status = view_.add(ids_.get(), placed, coef_.get() + most_, places_.get() + most_,
-                           x_.sums.get(), n_threads_);
-    if (status != Status::ok || placed == count) return status;
-    return view_.add(ids_.get() + placed, count - placed, coef_.get() + most_ + placed, nullptr,
-                     x_.sums.get(), n_threads_);
+    return view_.add(ids_.get(), count, coef_.get() + most_,
+                     view_.thrift() ? places_.get() + most_ : nullptr, x_.sums.get(), n_threads_);
 }
 
 // Between two bounds, of which either may be missing.
@@ -363,12 +354,6 @@ Status Solver::run(const std::int32_t* local, SvmSolution* solution) noexcept {
             precise_ = true;
             tiled_ = 0;
         }
-#ifdef SMO_DEBUG
-        ++outer_;
-        if ((outer_ & (outer_ - 1)) == 0 || outer_ % 500 == 0)
-            fprintf(stderr, "outer %ld steps %ld gap %.3e obj %.9g moved %ld precise %d size %ld\n",
-                    outer_, (long)steps_, gap, now, (long)n_moved_, precise_, (long)size_);
-#endif
         bool moved = false;
         status = round(ends, &moved);
     }
@@ -407,7 +392,7 @@ Status solve_svm(const Kernel& kernel, const SvmProblem* problems, ptrdiff_t n_p
     if (!view) return Status::no_memory;
     const double n = static_cast<double>(kernel.n), bytes = n * n * sizeof(float);
     std::unique_ptr<Kernel> shared;
-    if (n_problems > 1 && view->keeps() && bytes <= options.cache_bytes) {
+    if (n_problems > 1 && view->thrift() && bytes <= options.cache_bytes) {
         shared = shared_kernel(kernel);
         if (!shared) return Status::no_memory;
         const Status status = shared->prepare(n_threads);
@@ -419,7 +404,7 @@ Status solve_svm(const Kernel& kernel, const SvmProblem* problems, ptrdiff_t n_p
     // Of problems that need no memory of rows, one a thread; unless one may take long, and Ctrl-C
     // with it.
     const bool together =
-        n_problems > 1 && largest <= 20000 && kernel.anywhere() && (shared || !view->keeps());
+        n_problems > 1 && largest <= 20000 && kernel.anywhere() && (shared || !view->thrift());
     std::atomic<int> failed{0};
     const auto solve = [&](ptrdiff_t p, int threads) {
         if (failed.load()) return;

@@ -18,7 +18,7 @@ class View {
     virtual Status set_columns(const std::ptrdiff_t* ids, std::ptrdiff_t n,
                                int n_threads) noexcept = 0;
 
-    // For i < count, of K(ids[i], column j) for all j: goes to keep[i][j] if keep is not null, and
+    // For i < count, of K(ids[i], column j) for all j: goes to keep[i][j] if neither keep nor keep[i] is null, and
     // coef[i] times it is added to sums[j] if sums is not null. add_exact does it in double.
     virtual Status add(const std::ptrdiff_t* ids, std::ptrdiff_t count, const double* coef,
                        float* const* keep, double* sums, int n_threads) noexcept = 0;
@@ -27,8 +27,9 @@ class View {
 
     // Whether `add` gives what add_exact gives.
     virtual bool exact() const noexcept { return false; }
-    // Whether rows are worth keeping.
-    virtual bool keeps() const noexcept { return true; }
+    // When rows are worth keeping: 0 never, 1 from the second time they are made (to make them costs
+    // about what it costs to read them from memory), 2 at once.
+    virtual int thrift() const noexcept { return 2; }
 };
 
 // Null means that there was no memory.
