@@ -392,6 +392,17 @@ def test_progress_and_interrupts():
     assert told[0][0] < told[2][0]
 
 
+def test_progress_may_end_it():
+    X, signs = groups(6000, 20, noise=0.3)
+    rows, problem = smo.Rows(X, "rbf", gamma=0.5), classifier(signs, 1000.0)
+    solutions = smo.solve(rows, 2 * [problem], tol=1e-9, progress=lambda steps, gap: True)
+    for solution in solutions:
+        assert solution.status == 1
+        np.testing.assert_allclose(
+            solution.gap, violation(gram(X, gamma=0.5), problem, solution.alpha), rtol=1e-6
+        )
+
+
 def test_errors_of_functions_come_through():
     def rows(ids):
         raise ZeroDivisionError

@@ -1,6 +1,5 @@
 """The dual of kernel machines. Arguments are already validated; see csrc/smo/smo.h."""
 
-import time
 from typing import NamedTuple
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -85,10 +84,13 @@ cdef extern from *:
             std::int64_t next = next_.load();
             if (now() < next || !next_.compare_exchange_strong(next, now() + wait))
                 return fastml::Status::ok;
-            if (tell_(context_, total, gap) == 0) return fastml::Status::ok;
+            const int answer = tell_(context_, total, gap);
+            if (answer == 1) enough_.store(true);
+            if (answer >= 0) return fastml::Status::ok;
             stopped_.store(true);
             return fastml::Status::interrupted;
         }
+        bool enough() const noexcept override { return enough_.load(); }
       private:
         static constexpr std::int64_t wait = 100;
         static std::int64_t now() {
@@ -98,7 +100,7 @@ cdef extern from *:
         void* context_;
         Tell tell_;
         std::atomic<std::int64_t> total_{0}, next_;
-        std::atomic<bool> stopped_{false};
+        std::atomic<bool> stopped_{false}, enough_{false};
     };
     }
     """
@@ -140,7 +142,9 @@ class Solution(NamedTuple):
     gradient: np.ndarray  # of the objective by alpha, in float64
 
 
-cdef int _ask(void* context, const Py_ssize_t* ids, Py_ssize_t count, double* out) noexcept with gil:
+cdef int _ask(
+    void* context, const Py_ssize_t* ids, Py_ssize_t count, double* out
+) noexcept with gil:
     cdef Rows rows = <Rows>context
     cdef double[:, ::1] values = <double[:count, :rows.n]>out
     try:
@@ -155,12 +159,11 @@ cdef int _tell(void* context, double steps, double gap) noexcept with gil:
     cdef list watch = <list>context
     try:
         if watch[0] is not None:
-            watch[0](int(steps), gap)
-        else:
-            PyErr_CheckSignals()  # inside a task nothing else looks for Ctrl-C
+            return bool(watch[0](int(steps), gap))
+        PyErr_CheckSignals()  # inside a task nothing else looks for Ctrl-C
     except BaseException as error:
         watch.append(error)
-        return 1
+        return -1
     return 0
 
 
@@ -275,7 +278,8 @@ def solve(
     int n_threads=1,
     progress=None,
 ):
-    """Solve each problem; `progress(steps, gap)` is called a few times a second."""
+    """Solve each problem; `progress(steps, gap)` is called a few times a second, and may return True
+    to end it."""
     cdef _Problems all = _Problems(problems)
     cdef SvmOptions options
     options.nu, options.bias, options.shrinking = nu, bias, shrinking

@@ -41,6 +41,8 @@ struct SvmSolution {
 class SvmWatch {
   public:
     virtual Status look(double steps, double gap) noexcept = 0;
+    // Whether to end as if max_iter were reached.
+    virtual bool enough() const noexcept = 0;
 
   protected:
     ~SvmWatch() = default;

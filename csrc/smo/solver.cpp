@@ -1,8 +1,7 @@
 // std headers come before any target region
-#include "smo/smo.h"
+#include "smo/solver.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -10,54 +9,12 @@
 #include <type_traits>
 
 #include "common/isa.h"
-#include "smo/solver.h"
 
 #define FML_KERNEL "smo/steps.inl.h"
 #include "common/foreach_isa.h"
 
 namespace fastml {
 namespace {
-
-// Problems of at most whole_set variables are one working set. Others begin with sets that stay in L2
-// and, as long as it takes, go on with larger ones: most of the variables that still move together.
-constexpr ptrdiff_t whole_set = 768, first_set = 512, last_set = 2048, last_precise_set = 1024,
-                    most_newton = 512;
-constexpr int rounds_of_size = 24;
-
-// Everything of a working set but its variables.
-template <class T> struct SetMemory {
-    ptrdiff_t ld;
-    Scratch<T> K, diagonal;
-    Scratch<double> values;
-    Scratch<float> gain;
-    Scratch<T*> rows;
-    Scratch<ptrdiff_t> ids;
-    ptrdiff_t newton;
-    Scratch<double> A, vectors;
-    Scratch<ptrdiff_t> free;
-
-    explicit SetMemory(ptrdiff_t most)
-        : ld(aligned(most)), K(ld * ld), diagonal(ld), values(7 * ld), gain(ld), rows(most),
-          ids(most), newton(std::min(most, most_newton)), A(newton * newton), vectors(3 * newton),
-          free(newton) {
-        if (!*this) return;
-        std::fill_n(K.get(), ld * ld, T(0));
-        for (ptrdiff_t k = 0; k < most; ++k) rows[k] = K.get() + k * ld;
-    }
-    explicit operator bool() const {
-        return K && diagonal && values && gain && rows && ids && A && vectors && free;
-    }
-    NewtonMemory for_newton() const {
-        double* x = vectors.get();
-        return {newton, A.get(), x, x + newton, x + 2 * newton, free.get()};
-    }
-    WorkingSet<T> set(ptrdiff_t n, ptrdiff_t split) const {
-        double* at = values.get();
-        return {n,           split,       ld,          K.get(),     diagonal.get(),
-                at,          at + ld,     at + 2 * ld, at + 3 * ld, at + 4 * ld,
-                at + 5 * ld, at + 6 * ld, gain.get()};
-    }
-};
 
 // Rows of a small problem are rounded to single precision only when they are done, as libsvm's are:
 // every kind of rows gives the same steps then.
@@ -78,60 +35,20 @@ Status rounded_rows(View& view, const ptrdiff_t* ids, ptrdiff_t n, float* const*
     return Status::ok;
 }
 
-class Solver {
-  public:
-    Solver(const Kernel& kernel, View& view, const SvmProblem& problem, const SvmOptions& options,
-           double cache_bytes, SvmWatch& watch, int n_threads, ptrdiff_t n_distinct)
-        : kernel_(kernel), view_(view), problem_(problem), options_(options), watch_(watch),
-          n_threads_(n_threads), x_(problem.m, n_distinct),
-          most_(std::min(problem.m, problem.m <= whole_set ? whole_set : last_set)),
-          size_(problem.m <= whole_set ? problem.m : std::min(most_, first_set)),
-          selector_(problem.m, most_),
-          cache_(n_distinct, n_distinct, keeps() ? cache_bytes : 0, view.thrift() > 1),
-          delta_(n_distinct), moved_(2 * most_), ids_(most_), coef_(2 * most_), places_(2 * most_) {
-    }
-    explicit operator bool() const {
-        return x_ && selector_ && cache_ && delta_ && moved_ && ids_ && coef_ && places_;
-    }
+// Between two bounds, of which either may be missing.
+double middle(double a, double b) {
+    if (!std::isfinite(a)) a = b;
+    if (!std::isfinite(b)) b = a;
+    return std::isfinite(a) ? (a + b) / 2 : 0;
+}
 
-    Status run(const std::int32_t* local, SvmSolution* solution) noexcept;
+template <class T> bool renew(std::unique_ptr<SetMemory<T>>& memory, ptrdiff_t size) {
+    memory.reset();  // first, so that there are never two
+    memory.reset(new (std::nothrow) SetMemory<T>(size));
+    return memory && *memory;
+}
 
-  private:
-    bool whole() const { return problem_.m <= whole_set; }
-    bool keeps() const { return view_.thrift() && !whole(); }
-    void load(const std::int32_t* local);
-    Status refresh();
-    Status round(const Extremes& ends, bool* moved);
-    template <class T> Status tile(SetMemory<T>& memory);
-    template <class T> Status optimise(SetMemory<T>& memory, double gap, bool* moved);
-    Status apply();
-    void finish(SvmSolution* solution) const;
-
-    const Kernel& kernel_;
-    View& view_;
-    const SvmProblem& problem_;
-    const SvmOptions& options_;
-    SvmWatch& watch_;
-    const int n_threads_;
-    Variables x_;
-    const ptrdiff_t most_;
-    ptrdiff_t size_;  // of working sets now
-    int rounds_ = 0;  // of that size
-    Selector selector_;
-    RowCache cache_;
-    std::unique_ptr<SetMemory<float>> single_;
-    std::unique_ptr<SetMemory<double>> wide_;
-    Scratch<double> delta_;
-    Scratch<ptrdiff_t> moved_, ids_;  // rows whose delta is not 0
-    Scratch<double> coef_;
-    Scratch<float*> places_;
-    ptrdiff_t n_moved_ = 0;
-    std::int64_t steps_ = 0;
-    bool fresh_ = true;  // sums are as in double
-    bool precise_ = false;
-    bool settled_ = false;  // as far as the last working set could tell
-    ptrdiff_t tiled_ = 0;   // variables whose tile is there to stay
-};
+}  // namespace
 
 void Solver::load(const std::int32_t* local) {
     for (ptrdiff_t i = 0; i < kernel_.n; ++i)
@@ -262,13 +179,6 @@ Status Solver::apply() {
                      view_.thrift() ? places_.get() + most_ : nullptr, x_.sums.get(), n_threads_);
 }
 
-// Between two bounds, of which either may be missing.
-double middle(double a, double b) {
-    if (!std::isfinite(a)) a = b;
-    if (!std::isfinite(b)) b = a;
-    return std::isfinite(a) ? (a + b) / 2 : 0;
-}
-
 void Solver::finish(SvmSolution* solution) const {
     const Extremes ends = extremes(x_, problem_, options_);
     double rho[2] = {};
@@ -293,12 +203,6 @@ void Solver::finish(SvmSolution* solution) const {
         problem_.alpha[s] = minus ? 0 - x_.beta[s] : x_.beta[s];
         problem_.gradient[s] = minus ? x_.force(s) : -x_.force(s);
     }
-}
-
-template <class T> bool renew(std::unique_ptr<SetMemory<T>>& memory, ptrdiff_t size) {
-    memory.reset();  // first, so that there are never two
-    memory.reset(new (std::nothrow) SetMemory<T>(size));
-    return memory && *memory;
 }
 
 // Chooses a working set, makes steps in it and tells the gradient.
@@ -332,7 +236,8 @@ Status Solver::run(const std::int32_t* local, SvmSolution* solution) noexcept {
         const Extremes ends = extremes(x_, problem_, options_);
         const double gap = ends.gap(), now = x_.objective();
         const bool done = gap <= (fresh_ ? 1.05 : 1) * options_.tol;
-        const bool spent = options_.max_iter >= 0 && steps_ >= options_.max_iter;
+        const bool spent =
+            (options_.max_iter >= 0 && steps_ >= options_.max_iter) || watch_.enough();
         bool stalled = !(now < last_objective) || !std::isfinite(gap);
         last_objective = now;
         if (!fresh_ && (done || spent || stalled)) {
@@ -359,65 +264,6 @@ Status Solver::run(const std::int32_t* local, SvmSolution* solution) noexcept {
     }
     if (status == Status::ok) finish(solution);
     return status;
-}
-
-// Numbers the rows of a problem in ascending order: local[i] is -1 or the number of row i.
-ptrdiff_t number_rows(const SvmProblem& problem, ptrdiff_t n, std::int32_t* local) {
-    std::fill_n(local, n, -1);
-    for (ptrdiff_t s = 0; s < problem.m; ++s) local[problem.rows[s]] = 0;
-    std::int32_t count = 0;
-    for (ptrdiff_t i = 0; i < n; ++i)
-        if (local[i] == 0) local[i] = count++;
-    return count;
-}
-
-Status solve_one(const Kernel& kernel, const SvmProblem& problem, const SvmOptions& options,
-                 double cache_bytes, SvmWatch& watch, SvmSolution* solution, int n_threads) {
-    Scratch<std::int32_t> local(kernel.n);
-    const std::unique_ptr<View> view = kernel.view();
-    if (!local || !view) return Status::no_memory;
-    const ptrdiff_t n = number_rows(problem, kernel.n, local.get());
-    const std::unique_ptr<Solver> solver(new (std::nothrow) Solver(
-        kernel, *view, problem, options, cache_bytes, watch, n_threads, n));
-    if (!solver || !*solver) return Status::no_memory;
-    return solver->run(local.get(), solution);
-}
-
-}  // namespace
-
-Status solve_svm(const Kernel& kernel, const SvmProblem* problems, ptrdiff_t n_problems,
-                 const SvmOptions& options, SvmWatch& watch, SvmSolution* solutions,
-                 int n_threads) noexcept {
-    const std::unique_ptr<View> view = kernel.view();
-    if (!view) return Status::no_memory;
-    const double n = static_cast<double>(kernel.n), bytes = n * n * sizeof(float);
-    std::unique_ptr<Kernel> shared;
-    if (n_problems > 1 && view->thrift() && bytes <= options.cache_bytes) {
-        shared = shared_kernel(kernel);
-        if (!shared) return Status::no_memory;
-        const Status status = shared->prepare(n_threads);
-        if (status != Status::ok) return status;
-    }
-    const Kernel& rows = shared ? *shared : kernel;
-    ptrdiff_t largest = 0;
-    for (ptrdiff_t p = 0; p < n_problems; ++p) largest = std::max(largest, problems[p].m);
-    // Of problems that need no memory of rows, one a thread; unless one may take long, and Ctrl-C
-    // with it.
-    const bool together =
-        n_problems > 1 && largest <= 20000 && kernel.anywhere() && (shared || !view->thrift());
-    std::atomic<int> failed{0};
-    const auto solve = [&](ptrdiff_t p, int threads) {
-        if (failed.load()) return;
-        const Status status = solve_one(rows, problems[p], options, options.cache_bytes, watch,
-                                        solutions + p, threads);
-        if (status != Status::ok) failed.store(static_cast<int>(status));
-    };
-    Status status = Status::ok;
-    if (together)
-        status = parallel(n_problems, n_threads, [&](ptrdiff_t p, int) { solve(p, 1); });
-    else
-        for (ptrdiff_t p = 0; p < n_problems; ++p) solve(p, n_threads);
-    return failed.load() ? static_cast<Status>(failed.load()) : status;
 }
 
 }  // namespace fastml

@@ -1,0 +1,71 @@
+#include "smo/smo.h"
+
+#include <algorithm>
+#include <atomic>
+#include <new>
+
+#include "smo/solver.h"
+
+namespace fastml {
+namespace {
+
+// Numbers the rows of a problem in ascending order: local[i] is -1 or the number of row i.
+ptrdiff_t number_rows(const SvmProblem& problem, ptrdiff_t n, std::int32_t* local) {
+    std::fill_n(local, n, -1);
+    for (ptrdiff_t s = 0; s < problem.m; ++s) local[problem.rows[s]] = 0;
+    std::int32_t count = 0;
+    for (ptrdiff_t i = 0; i < n; ++i)
+        if (local[i] == 0) local[i] = count++;
+    return count;
+}
+
+Status solve_one(const Kernel& kernel, const SvmProblem& problem, const SvmOptions& options,
+                 double cache_bytes, SvmWatch& watch, SvmSolution* solution, int n_threads) {
+    Scratch<std::int32_t> local(kernel.n);
+    const std::unique_ptr<View> view = kernel.view();
+    if (!local || !view) return Status::no_memory;
+    const ptrdiff_t n = number_rows(problem, kernel.n, local.get());
+    const std::unique_ptr<Solver> solver(new (std::nothrow) Solver(
+        kernel, *view, problem, options, cache_bytes, watch, n_threads, n));
+    if (!solver || !*solver) return Status::no_memory;
+    return solver->run(local.get(), solution);
+}
+
+}  // namespace
+
+Status solve_svm(const Kernel& kernel, const SvmProblem* problems, ptrdiff_t n_problems,
+                 const SvmOptions& options, SvmWatch& watch, SvmSolution* solutions,
+                 int n_threads) noexcept {
+    const std::unique_ptr<View> view = kernel.view();
+    if (!view) return Status::no_memory;
+    const double n = static_cast<double>(kernel.n), bytes = n * n * sizeof(float);
+    std::unique_ptr<Kernel> shared;
+    if (n_problems > 1 && view->thrift() && bytes <= options.cache_bytes) {
+        shared = shared_kernel(kernel);
+        if (!shared) return Status::no_memory;
+        const Status status = shared->prepare(n_threads);
+        if (status != Status::ok) return status;
+    }
+    const Kernel& rows = shared ? *shared : kernel;
+    ptrdiff_t largest = 0;
+    for (ptrdiff_t p = 0; p < n_problems; ++p) largest = std::max(largest, problems[p].m);
+    // Of problems that need no memory of rows, one a thread; unless one may take long, and Ctrl-C
+    // with it.
+    const bool together =
+        n_problems > 1 && largest <= 20000 && kernel.anywhere() && (shared || !view->thrift());
+    std::atomic<int> failed{0};
+    const auto solve = [&](ptrdiff_t p, int threads) {
+        if (failed.load()) return;
+        const Status status = solve_one(rows, problems[p], options, options.cache_bytes, watch,
+                                        solutions + p, threads);
+        if (status != Status::ok) failed.store(static_cast<int>(status));
+    };
+    Status status = Status::ok;
+    if (together)
+        status = parallel(n_problems, n_threads, [&](ptrdiff_t p, int) { solve(p, 1); });
+    else
+        for (ptrdiff_t p = 0; p < n_problems; ++p) solve(p, n_threads);
+    return failed.load() ? static_cast<Status>(failed.load()) : status;
+}
+
+}  // namespace fastml
