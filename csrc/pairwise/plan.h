@@ -1,5 +1,7 @@
 #pragma once
 // How a measure is gathered: its plan, from the shape of the data.
+#include <numeric>
+
 #include "common/blocks.h"
 #include "pairwise/job.h"
 #include "pairwise/pairwise.h"

@@ -31,6 +31,8 @@ cdef extern from "pairwise/pairwise.h" namespace "fastml" nogil:
         double gamma
         double coef0
         double degree
+        const double* weights
+        bint by_differences
 
 cdef extern from "smo/smo.h" namespace "fastml" nogil:
     cdef cppclass Kernel:
@@ -180,6 +182,8 @@ cdef class Rows:
         cdef CMeasure measure
         measure.metric = Metric[NAMES.get(kernel, kernel)]
         measure.gamma, measure.coef0, measure.degree = gamma, coef0, degree
+        measure.weights = NULL
+        measure.by_differences = False
         self.n, self.given = rows.n, rows
         if rows.X.dtype == np.float32:
             self.kernel = rows_kernel[float](of[float](rows, NULL), measure)
