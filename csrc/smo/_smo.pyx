@@ -282,7 +282,7 @@ def solve(
     int n_threads=1,
     progress=None,
 ):
-    """Solve each problem; `progress(steps, gap)` is called a few times a second, and may return True
+    """Solve each problem. `progress(steps, gap)`, called a few times a second, may return True
     to end it."""
     cdef _Problems all = _Problems(problems)
     cdef SvmOptions options

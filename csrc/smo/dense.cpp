@@ -176,6 +176,7 @@ template <class S> class LinearView final : public DenseView<S> {
         return project(ids, count, coef, sums, n_threads);
     }
     bool exact() const noexcept override { return true; }
+    bool linear() const noexcept override { return true; }
     int thrift() const noexcept override { return 0; }
 
   private:

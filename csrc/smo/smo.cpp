@@ -4,6 +4,7 @@
 #include <atomic>
 #include <new>
 
+#include "smo/sample.h"
 #include "smo/solver.h"
 
 namespace fastml {
@@ -19,16 +20,30 @@ ptrdiff_t number_rows(const SvmProblem& problem, ptrdiff_t n, std::int32_t* loca
     return count;
 }
 
-Status solve_one(const Kernel& kernel, const SvmProblem& problem, const SvmOptions& options,
-                 double cache_bytes, SvmWatch& watch, SvmSolution* solution, int n_threads) {
+Status solve_one(const Kernel& kernel, const SvmProblem& given, const SvmOptions& options,
+                 SvmWatch& watch, SvmSolution* solution, int n_threads) {
     Scratch<std::int32_t> local(kernel.n);
     const std::unique_ptr<View> view = kernel.view();
     if (!local || !view) return Status::no_memory;
-    const ptrdiff_t n = number_rows(problem, kernel.n, local.get());
-    const std::unique_ptr<Solver> solver(new (std::nothrow) Solver(
-        kernel, *view, problem, options, cache_bytes, watch, n_threads, n));
+    const ptrdiff_t n = number_rows(given, kernel.n, local.get());
+    SvmProblem problem = given;
+    std::unique_ptr<Sample> sample;
+    std::int64_t steps = 0;
+    if (Sample::pays(*view, problem, options)) {
+        sample.reset(new (std::nothrow) Sample(given, local.get(), n));
+        if (!sample || !*sample) return Status::no_memory;
+        Status status = solve_one(kernel, sample->small(), options, watch, solution, n_threads);
+        if (status == Status::ok) status = sample->spread(*view, solution->rho, n_threads);
+        if (status != Status::ok) return status;
+        problem.start = sample->start.get();
+        steps = solution->n_iter;
+    }
+    const std::unique_ptr<Solver> solver(
+        new (std::nothrow) Solver(kernel, *view, problem, options, watch, n_threads, n));
     if (!solver || !*solver) return Status::no_memory;
-    return solver->run(local.get(), solution);
+    const Status status = solver->run(local.get(), solution);
+    solution->n_iter += steps;
+    return status;
 }
 
 }  // namespace
@@ -56,8 +71,7 @@ Status solve_svm(const Kernel& kernel, const SvmProblem* problems, ptrdiff_t n_p
     std::atomic<int> failed{0};
     const auto solve = [&](ptrdiff_t p, int threads) {
         if (failed.load()) return;
-        const Status status = solve_one(rows, problems[p], options, options.cache_bytes, watch,
-                                        solutions + p, threads);
+        const Status status = solve_one(rows, problems[p], options, watch, solutions + p, threads);
         if (status != Status::ok) failed.store(static_cast<int>(status));
     };
     Status status = Status::ok;

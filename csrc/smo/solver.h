@@ -113,13 +113,13 @@ template <class T> struct SetMemory {
 class Solver {
   public:
     Solver(const Kernel& kernel, View& view, const SvmProblem& problem, const SvmOptions& options,
-           double cache_bytes, SvmWatch& watch, int n_threads, ptrdiff_t n_distinct)
+           SvmWatch& watch, int n_threads, ptrdiff_t n_distinct)
         : kernel_(kernel), view_(view), problem_(problem), options_(options), watch_(watch),
           n_threads_(n_threads), x_(problem.m, n_distinct),
           most_(std::min(problem.m, problem.m <= whole_set ? whole_set : last_set)),
           size_(problem.m <= whole_set ? problem.m : std::min(most_, first_set)),
           selector_(problem.m, most_),
-          cache_(n_distinct, n_distinct, keeps() ? cache_bytes : 0, view.thrift() > 1),
+          cache_(n_distinct, n_distinct, keeps() ? options.cache_bytes : 0, view.thrift() > 1),
           delta_(n_distinct), moved_(2 * most_), ids_(most_), coef_(2 * most_), places_(2 * most_) {
     }
     explicit operator bool() const {

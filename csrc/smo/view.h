@@ -27,6 +27,8 @@ class View {
 
     // Whether `add` gives what add_exact gives.
     virtual bool exact() const noexcept { return false; }
+    // Whether sums over all rows cost no more than those over a few.
+    virtual bool linear() const noexcept { return false; }
     // When rows are worth keeping: 0 never, 1 from the second time they are made (to make them costs
     // about what it costs to read them from memory), 2 at once.
     virtual int thrift() const noexcept { return 2; }
