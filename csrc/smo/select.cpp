@@ -43,6 +43,7 @@ void Selector::choose(const Variables& x, const SvmProblem& problem, const Extre
         }
         return;
     }
+    if (n == x.m) n = 0;  // precise sets may be smaller than those before
     // The newer half stays: what comes in is listed last.
     const ptrdiff_t kept = std::min(n, most / 2);
     std::copy(queue_.get() + n - kept, queue_.get() + n, queue_.get());
