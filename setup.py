@@ -10,6 +10,7 @@ from setuptools import Extension, setup
 # Compiled module -> its folder in csrc. The binding is csrc/<folder>/_<module>.pyx.
 FAMILIES = {
     "runtime": "common",
+    "als": "als",
     "forest": "forest",
     "rows": "rows",
     "gemm": "gemm",
@@ -20,6 +21,7 @@ FAMILIES = {
     "kmedians": "kmedians",
     "neighbors": "neighbors",
     "pairwise": "pairwise",
+    "ranking": "ranking",
     "scaling": "scaling",
     "smo": "smo",
     "strings": "strings",

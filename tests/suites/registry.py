@@ -155,6 +155,32 @@ def _of_trees(estimator, X, sample_weight=None, **params):
     }
 
 
+def _on_targets(estimator, X, sample_weight=None, random_state=None, **params):
+    """Targets that rows alone do not tell."""
+    n = np.shape(X)[0] if np.ndim(X) or sparse.issparse(X) else 0
+    y = np.random.default_rng(n).normal(size=n)
+    found = outcome(estimator(**params).fit(X, y, sample_weight=sample_weight), X)
+    return {name: value for name, value in found.items() if name != "n_iter_"}
+
+
+def _linear(estimator, X, sample_weight=None, **params):
+    """A linear model of targets that rows alone do not tell."""
+    n = np.shape(X)[0] if np.ndim(X) or sparse.issparse(X) else 0
+    y = np.random.default_rng(n).integers(0, 3, n)
+    model = estimator(**params).fit(X, y, sample_weight=sample_weight)
+    return {"coef": model.coef_, "intercept": np.asarray(model.intercept_)}
+
+
+def _of_ratings(estimator, X, sample_weight=None, **params):
+    """What users, the rows, would like best; all entries that are not zero are their ratings."""
+    R = abs(X.copy() if sparse.issparse(X) else sparse.csr_matrix(np.asarray(X)))
+    model = estimator(**params).fit(R)
+    if not hasattr(model, "recommend"):
+        return {}
+    _, scores = model.recommend(k=3, filter_seen=False)
+    return {"users": model.user_factors_, "items": model.item_factors_, "scores": scores}
+
+
 _QUICK = {"n_clusters": 3, "n_init": 2, "max_iter": 20, "random_state": 0}
 _ENDLESS = {"n_clusters": 200, "n_init": 20, "max_iter": 1000, "tol": 0, "random_state": 0}
 
@@ -252,6 +278,20 @@ SUBJECTS = [
         | dict.fromkeys(_SPARSE, "sparse rows are refused")
         | {"huge": "squares overflow", "random": "both"},
         for_sparse=None,
+    ),
+    *(
+        Subject(
+            f"recommendation.{name}",
+            {"n_components": 3, "max_iter": 4, "random_state": 0},
+            long=({"n_components": 60, "max_iter": 10_000, "tol": 0, "solver": solver},),
+            call=_of_ratings,
+            like="decomposition.NMF",
+            unspecified={"huge": "squares overflow"}
+            | dict.fromkeys(("1d", "3d", "object", "string", "masked"), "no sparse matrix")
+            | dict.fromkeys(("csr_messy", "csr_empty"), "duplicates, and no ratings, are errors")
+            | {"random": "so they are here"},
+        )
+        for name, solver in (("ALS", "cholesky"), ("ImplicitALS", "cg"))
     ),
     Subject(
         "metrics.pairwise.rbf_kernel",

@@ -1,0 +1,7 @@
+"""Matrix completion and recommendation, from ratings or from what users did."""
+
+from fastml.recommendation._als import ALS
+from fastml.recommendation._implicit import ImplicitALS
+from fastml.recommendation._splits import split_ratings
+
+__all__ = ["ALS", "ImplicitALS", "split_ratings"]

@@ -1,0 +1,247 @@
+"""Explicit ratings by alternating least squares."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.extmath import randomized_svd
+
+from fastml._native import als as native
+from fastml._runtime.threads import n_threads
+from fastml.recommendation._base import Factorization, Side, padded, padded_copy
+from fastml.recommendation._ratings import values_of
+
+
+class ALS(RegressorMixin, Factorization):
+    """Matrix completion: ratings as products of factors of users and items, plus biases.
+
+    Minimises, over the ratings r of users u for items i that were observed, the sum of
+    (r - mu - b_u - b_i - u·v)², plus `alpha` times the squares of all factors and biases. With the
+    items fixed that is a ridge regression for each user, with the users fixed one for each item;
+    these are solved in turn, and the loss never increases.
+
+    Parameters
+    ----------
+    n_components : int, default=50
+        The number of factors.
+
+    alpha : float or (float, float), default=10.0
+        The penalty; two of them are that of users and that of items.
+
+    weighted_alpha : bool, default=False
+        Whether to multiply the penalty of a user or an item by the number of its ratings. `alpha`
+        is much smaller then, about 0.05.
+
+    biases : bool, default=True
+        Whether there are biases of users and items and the global one, the mean of the ratings.
+
+    nonnegative : bool, default=False
+        Whether to keep the factors, though not the biases, from becoming negative.
+
+    solver : {"auto", "cholesky", "cg", "blocks"}, default="auto"
+        How rows are solved. "cholesky": exactly. "cg": `cg_steps` steps of conjugate gradients
+        from the last solution, which is faster for many factors. "blocks": 64 factors at a time,
+        exactly. "auto": the faster of the first two. Rows with few ratings are always solved
+        exactly.
+
+    cg_steps : int, default=3
+        The number of steps for "cg".
+
+    init : {"random", "svd"}, default="random"
+        The first factors of the items: drawn, or from a singular value decomposition of the ratings
+        less their mean, with zeros where there are none.
+
+    duplicates : {"raise", "mean", "last"}, default="raise"
+        What to do with several ratings of the same pair.
+
+    max_iter : int, default=15
+        The most iterations, each of which solves for all users and all items.
+
+    tol : float, default=1e-4
+        Iterations end when one lowers the loss by no more than this share of it.
+
+    random_state : int, RandomState instance or None, default=None
+        Decides the first factors. An int makes fits repeatable.
+
+    Attributes
+    ----------
+    user_ids_, item_ids_ : ndarray of shape (n_users,) and (n_items,)
+        Who and what the rows of the factors are of. Of a matrix, the numbers of rows and columns.
+
+    user_factors_, item_factors_ : ndarray of shape (n_users, n_components) and \
+            (n_items, n_components)
+        The factors.
+
+    user_bias_, item_bias_ : ndarray of shape (n_users,) and (n_items,), or None
+        The biases.
+
+    global_bias_ : float
+        The mean of the ratings; 0 without biases.
+
+    loss_curve_ : list of float
+        The objective after each iteration.
+
+    n_iter_ : int
+        The number of iterations.
+
+    See Also
+    --------
+    ImplicitALS : For what users did, where they say nothing of what they do not like.
+
+    Notes
+    -----
+    Ratings in double precision are computed in double precision, all others in single. The result
+    does not depend on the number of threads.
+
+    Examples
+    --------
+    >>> from fastml.recommendation import ALS
+    >>> pairs = [["ann", "tea"], ["ann", "milk"], ["bob", "tea"], ["bob", "cocoa"]]
+    >>> model = ALS(n_components=1, alpha=0.1, random_state=0).fit(pairs, [5, 1, 4, 2])
+    >>> model.global_bias_
+    3.0
+    >>> model.predict([["ann", "cocoa"], ["eve", "tea"]]).round(1)
+    array([1.7, 3.9], dtype=float32)
+    >>> items, scores = model.recommend("ann", k=1)
+    >>> items
+    array([['cocoa']], dtype=object)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **Factorization._parameter_constraints,
+        "alpha": [Interval(Real, 0, None, closed="left"), tuple, list],
+        "weighted_alpha": ["boolean"],
+        "biases": ["boolean"],
+        "nonnegative": ["boolean"],
+        "init": [StrOptions({"random", "svd"})],
+    }
+    _largest_exact = 128
+
+    def __init__(
+        self,
+        n_components=50,
+        *,
+        alpha=10.0,
+        weighted_alpha=False,
+        biases=True,
+        nonnegative=False,
+        solver="auto",
+        cg_steps=3,
+        init="random",
+        duplicates="raise",
+        max_iter=15,
+        tol=1e-4,
+        random_state=None,
+    ):
+        self.n_components = n_components
+        self.alpha = alpha
+        self.weighted_alpha = weighted_alpha
+        self.biases = biases
+        self.nonnegative = nonnegative
+        self.solver = solver
+        self.cg_steps = cg_steps
+        self.init = init
+        self.duplicates = duplicates
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def score(self, X, y=None):
+        """Return the coefficient of determination of the predictions.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, 2), or sparse matrix of shape (n_users, n_items)
+            Pairs, or a matrix whose stored entries are the ratings.
+
+        y : array-like of shape (n,), default=None
+            The ratings of the pairs.
+
+        Returns
+        -------
+        score : float
+            1 less the squared errors over the squared deviations of the ratings from their mean.
+        """
+        predicted = self.predict(X)
+        ratings = X.tocoo().data if y is None else y
+        return float(r2_score(values_of(ratings, len(predicted)), predicted))
+
+    def _center(self, matrix):
+        self._alphas()
+        return float(matrix.data.mean(dtype=np.float64)) if self.biases else 0.0
+
+    def _alphas(self) -> tuple[float, float]:
+        """The penalties of users and of items."""
+        pair = self.alpha if isinstance(self.alpha, tuple | list) else (self.alpha, self.alpha)
+        if len(pair) != 2 or not all(isinstance(a, Real) and a >= 0 for a in pair):
+            raise ValueError(f"alpha has to be a number or two, not below 0; got {self.alpha!r}.")
+        return float(pair[0]), float(pair[1])
+
+    def _sides(self, matrix: Any) -> Side:
+        return Side.of(matrix, matrix.data - matrix.dtype.type(self.global_bias_))
+
+    def _initial(self, matrix, random_state):
+        f, n = self.n_components, matrix.shape[1]
+        centred = matrix.data - matrix.dtype.type(self.global_bias_)
+        V = padded(n, f, matrix.dtype)
+        # Products of such factors are about as large as what they are to explain.
+        size = np.sqrt(np.std(centred, dtype=np.float64) / np.sqrt(f)) or 1.0
+        V[:, :f] = size * random_state.standard_normal((n, f))
+        if self.init == "svd":
+            kept = type(matrix)((centred, matrix.indices, matrix.indptr), shape=matrix.shape)
+            k = min(f, *matrix.shape)
+            _, s, Vt = randomized_svd(kept, k, random_state=random_state)
+            V[:, :k] = (np.sqrt(s)[:, np.newaxis] * Vt).T
+        if self.nonnegative:
+            np.abs(V, out=V)
+        return V
+
+    def _half(
+        self,
+        rows: Side,
+        fixed: np.ndarray,
+        offset: np.ndarray | None,
+        x: np.ndarray,
+        bias: np.ndarray | None,
+        alpha: float,
+        method: str,
+        measure: bool = False,
+    ) -> tuple[float, float]:
+        steps = 30 if self.nonnegative else self.cg_steps if method == "cg" else 1
+        return native.solve_rows(
+            fixed,
+            self.n_components,
+            *rows,
+            offset,
+            x,
+            bias,
+            alpha,
+            self.weighted_alpha,
+            method,
+            steps,
+            self.nonnegative,
+            measure,
+            n_threads(),
+        )
+
+    def _sweep(self, users, items, U, V, bias):
+        of_users, of_items = self._alphas()
+        method = self._method()
+        _, first = self._half(users, V, bias[1], U, bias[0], of_users, method)
+        error, second = self._half(items, U, bias[0], V, bias[1], of_items, method, measure=True)
+        return error + first + second
+
+    def _solve_rows(self, rows, of_items):
+        fixed, offset = self.item_factors_, self.item_bias_
+        if of_items:
+            fixed, offset = self.user_factors_, self.user_bias_
+        x = padded(rows.shape[0], self.n_components, fixed.dtype)
+        bias = np.zeros(len(x), x.dtype) if self.user_bias_ is not None else None
+        alpha = self._alphas()[of_items]
+        self._half(self._sides(rows), padded_copy(fixed), offset, x, bias, alpha, "cholesky")
+        return x[:, : self.n_components].copy(), bias

@@ -1,0 +1,324 @@
+"""What factorizations of a matrix of users and items have in common."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from fastml._native import als as native
+from fastml._runtime.callbacks import CallbackSupportMixin, Task, fit_context, fit_task
+from fastml._runtime.dispatch import accelerated
+from fastml._runtime.threads import n_threads
+from fastml._runtime.versioned import Versioned
+from fastml.recommendation._ratings import (
+    Table,
+    csr_of,
+    pairs_of,
+    read,
+    values_of,
+    without_duplicates,
+)
+from fastml.recommendation._recommender import Recommender
+
+
+class Side(NamedTuple):
+    """The rows of one side, users or items, as the kernels take them."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    target: np.ndarray
+    scale: np.ndarray | None
+
+    @classmethod
+    def of(cls, matrix: Any, target: np.ndarray, scale: np.ndarray | None = None) -> Side:
+        short = matrix.indices.astype(np.int32, copy=False)
+        return cls(matrix.indptr.astype(np.intp), short, target, scale)
+
+
+def padded(n: int, f: int, dtype: Any) -> np.ndarray:
+    """Zeros of shape (n, at least f), every row on a cache line."""
+    unit = native.factor_unit
+    ld = -(-f // unit) * unit
+    size = n * ld * np.dtype(dtype).itemsize
+    raw = np.zeros(size + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + size].view(dtype).reshape(n, ld)
+
+
+def padded_copy(factors: np.ndarray) -> np.ndarray:
+    copy = padded(*factors.shape, factors.dtype)
+    copy[:, : factors.shape[1]] = factors
+    return copy
+
+
+class Factorization(Recommender, Versioned, CallbackSupportMixin, BaseEstimator):
+    """Users and items as vectors whose products tell what a user makes of an item.
+
+    What differs is in the methods that are not implemented here.
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "solver": [StrOptions({"auto", "cholesky", "cg", "blocks"})],
+        "cg_steps": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "duplicates": [StrOptions({"raise", "mean", "last"})],
+        "random_state": ["random_state"],
+    }
+    _ones = False  # whether pairs without ratings count as ones
+
+    @accelerated
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None):
+        """Learn the factors of users and items.
+
+        Parameters
+        ----------
+        X : sparse matrix of shape (n_users, n_items), or array-like or frame of shape (n, 2)
+            A matrix whose stored entries are what was observed, zeros among them; or pairs of a
+            user and an item, by ids of any type.
+
+        y : array-like of shape (n,), default=None
+            The ratings of the pairs. Not used with a matrix.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        table = read(X, y, self.duplicates, self._ones)
+        self._adopt(table)
+        self.global_bias_ = self._center(table.matrix)
+        random_state = check_random_state(self.random_state)
+        users, items = self._sides(table.matrix), self._sides(table.matrix.tocsc())
+        U = padded(len(table.users), self.n_components, table.matrix.dtype)
+        V = self._initial(table.matrix, random_state)
+        bias = self._empty_biases(table)
+        losses: list[float] = []
+        with fit_task(self, self.max_iter, X=X, y=y) as task:
+            self._iterate(users, items, U, V, bias, losses, task)
+        vars(self).update(self._fitted(U, V, bias, losses))
+        return self
+
+    def _iterate(
+        self,
+        users: Side,
+        items: Side,
+        U: np.ndarray,
+        V: np.ndarray,
+        bias: tuple,
+        losses: list[float],
+        task: Task,
+    ) -> None:
+        for _ in range(self.max_iter):
+            with task.subtask("iteration") as step:
+                losses.append(self._sweep(users, items, U, V, bias))
+                step.attributes = lambda: self._fitted(U, V, bias, losses)
+            if step.stop:
+                break
+            if len(losses) > 1 and losses[-2] - losses[-1] <= self.tol * abs(losses[-2]):
+                break
+
+    def _adopt(self, table: Table) -> None:
+        self._table = table
+        self.user_ids_, self.item_ids_ = table.users.values, table.items.values
+
+    def _fitted(self, U: np.ndarray, V: np.ndarray, bias: tuple, losses: list[float]) -> dict:
+        f = self.n_components
+        return {
+            "user_factors_": U[:, :f].copy(),
+            "item_factors_": V[:, :f].copy(),
+            "user_bias_": bias[0],
+            "item_bias_": bias[1],
+            "loss_curve_": list(losses),
+            "n_iter_": len(losses),
+        }
+
+    def _empty_biases(self, table: Table) -> tuple[np.ndarray | None, np.ndarray | None]:
+        if not getattr(self, "biases", False):
+            return None, None
+        dtype = table.matrix.dtype
+        return np.zeros(len(table.users), dtype), np.zeros(len(table.items), dtype)
+
+    def _method(self) -> str:
+        """How rows with many entries are solved."""
+        if self.solver != "auto":
+            return self.solver
+        return "cholesky" if self.n_components <= self._largest_exact else "cg"
+
+    def _center(self, matrix: Any) -> float:
+        """The global bias."""
+        raise NotImplementedError
+
+    def _initial(self, matrix: Any, random_state: np.random.RandomState) -> np.ndarray:
+        raise NotImplementedError
+
+    def _sides(self, matrix: Any) -> Side:
+        """Rows (of a CSR matrix) or columns (of a CSC matrix) and what is wanted of them."""
+        raise NotImplementedError
+
+    def _sweep(self, users: Side, items: Side, U: np.ndarray, V: np.ndarray, bias: tuple) -> float:
+        """Solve for the users and then for the items, in place; return the objective."""
+        raise NotImplementedError
+
+    def _solve_rows(self, rows: Any, of_items: bool) -> tuple[np.ndarray, np.ndarray | None]:
+        """The factors and biases of rows of ratings, those of the other side as they are."""
+        raise NotImplementedError
+
+    @accelerated
+    def partial_fit(self, X, y=None):
+        """Take in new ratings, of known and of new users and items.
+
+        A new rating of a pair takes the place of the one before. The factors of the users and of
+        the items that are concerned are solved for anew, users first, the others stay; so does the
+        global bias. On an estimator that is not fitted, the same as `fit`.
+
+        Parameters
+        ----------
+        X : sparse matrix of shape (n_users, n_items), or array-like or frame of shape (n, 2)
+            As in `fit`. A matrix may have more rows and columns than that of the fit.
+
+        y : array-like of shape (n,), default=None
+            The ratings of the pairs.
+
+        Returns
+        -------
+        self : object
+            The estimator.
+        """
+        if not hasattr(self, "user_factors_"):
+            return self.fit(X, y)
+        new = read(X, y, self.duplicates, self._ones)
+        old = self._table
+        users, items = old.users.extended(new.users.values), old.items.extended(new.items.values)
+        ours, theirs = old.matrix.tocoo(), new.matrix.tocoo()
+        row, column = users.find(new.users.values), items.find(new.items.values)
+        row, column = row[theirs.row], column[theirs.col]
+        matrix = csr_of(
+            np.append(ours.row, row),
+            np.append(ours.col, column),
+            np.append(ours.data, theirs.data).astype(self.user_factors_.dtype),
+            (len(users), len(items)),
+        )
+        self._adopt(Table(without_duplicates(matrix, "last"), users, items))
+        self._extend("user", len(users))
+        self._extend("item", len(items))
+        self._refresh(np.unique(row), np.unique(column), len(old.items))
+        return self
+
+    def _extend(self, side: str, n: int) -> None:
+        for name in (f"{side}_factors_", f"{side}_bias_"):
+            known = getattr(self, name)
+            if known is not None and len(known) < n:
+                more = np.zeros((n - len(known), *known.shape[1:]), known.dtype)
+                setattr(self, name, np.concatenate([known, more]))
+
+    def _refresh(self, users: np.ndarray, items: np.ndarray, n_known: int) -> None:
+        """Solve for some users by the items known before, for some items, and the users again."""
+        by_user, by_item = self._table.matrix[users], self._table.matrix.T.tocsr()[items]
+        known = by_user[:, :n_known]
+        known.resize(by_user.shape)
+        for rows, at, side in (
+            (known, users, "user"),
+            (by_item, items, "item"),
+            (by_user, users, "user"),
+        ):
+            factors, bias = self._solve_rows(rows, of_items=side == "item")
+            for name, values in ((f"{side}_factors_", factors), (f"{side}_bias_", bias)):
+                if values is not None:
+                    changed = getattr(self, name).copy()
+                    changed[at] = values
+                    setattr(self, name, changed)
+
+    @accelerated
+    def predict(self, X):
+        """Predict what users make of items.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n, 2), or sparse matrix of shape (n_users, n_items)
+            Pairs of a user and an item; or a matrix, of whose stored entries, row by row, the
+            places count and the values do not.
+
+        Returns
+        -------
+        predicted : ndarray of shape (n,)
+            The predictions. Where the user or the item is not known they are made of what is:
+            the global bias, and the bias of the other.
+        """
+        check_is_fitted(self)
+        users, items = pairs_of(X, self._table.users, self._table.items)
+        out = np.empty(len(users), self.user_factors_.dtype)
+        if len(out):
+            native.predict_pairs(
+                self.user_factors_,
+                self.item_factors_,
+                self.user_bias_,
+                self.item_bias_,
+                self.global_bias_,
+                users,
+                items,
+                out,
+                n_threads(),
+            )
+        return out
+
+    @accelerated
+    def transform(self, X):
+        """Return the factors of new users, by what they made of the items of the fit.
+
+        Parameters
+        ----------
+        X : sparse matrix of shape (n_new_users, n_items)
+            Their ratings; columns in the order of `item_ids_`.
+
+        Returns
+        -------
+        factors : ndarray of shape (n_new_users, n_components)
+            Those of least loss, the items staying as they are. Of a row without ratings, zeros.
+        """
+        check_is_fitted(self)
+        return self._solve_rows(self._checked_rows(X, len(self.item_ids_), "items"), False)[0]
+
+    @accelerated
+    def transform_items(self, X):
+        """Return the factors of new items, by what the users of the fit made of them.
+
+        Parameters
+        ----------
+        X : sparse matrix of shape (n_new_items, n_users)
+            Their ratings; columns in the order of `user_ids_`.
+
+        Returns
+        -------
+        factors : ndarray of shape (n_new_items, n_components)
+            Those of least loss, the users staying as they are. Of a row without ratings, zeros.
+        """
+        check_is_fitted(self)
+        return self._solve_rows(self._checked_rows(X, len(self.user_ids_), "users"), True)[0]
+
+    def _checked_rows(self, X: Any, n: int, of: str) -> Any:
+        if not sparse.issparse(X) or X.shape[1] != n:
+            raise ValueError(
+                f"Expected a sparse matrix with {n} columns, one for each of the {of} of the fit; "
+                f"got {type(X).__name__} of shape {np.shape(X)}."
+            )
+        coo = X.tocoo()
+        values = values_of(coo.data, coo.nnz).astype(self.user_factors_.dtype, copy=False)
+        return without_duplicates(csr_of(coo.row, coo.col, values, X.shape), self.duplicates)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "user_factors_")

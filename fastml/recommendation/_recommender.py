@@ -1,0 +1,148 @@
+"""The best items for users, and items that are alike."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from fastml._native.ranking import rank_items
+from fastml._runtime.dispatch import accelerated
+from fastml._runtime.threads import n_threads
+from fastml.recommendation._ratings import Table, column_of
+
+
+class Recommender:
+    """Mixin: what is done with factors once they are there."""
+
+    _table: Table
+    user_factors_: np.ndarray
+    item_factors_: np.ndarray
+    user_bias_: np.ndarray | None
+    item_bias_: np.ndarray | None
+    item_ids_: np.ndarray
+    global_bias_: float
+
+    @accelerated
+    def recommend(self, users=None, k=10, *, filter_seen=True):
+        """Return the items that users would like best.
+
+        Parameters
+        ----------
+        users : id, array-like of ids, or sparse matrix of shape (n_new_users, n_items), \
+                default=None
+            For whom: users of the fit, or new ones by their ratings (see `transform`). None: all
+            users of the fit, in the order of `user_ids_`.
+
+        k : int, default=10
+            How many items. Where there are fewer, as many as there are.
+
+        filter_seen : bool, default=True
+            Whether to leave out the items that a user has rated.
+
+        Returns
+        -------
+        items : ndarray of shape (n_users, k)
+            The ids of the items, best first, the one of lower place in `item_ids_` first among
+            equals. If too few items are left that a user has not rated, the row ends with ids that
+            are -1, or None where ids are no integers.
+
+        scores : ndarray of shape (n_users, k)
+            Their predictions; minus infinity where there is no item.
+        """
+        check_is_fitted(self)
+        if sparse.issparse(users):
+            seen = self._checked_rows(users, len(self.item_ids_), "items")
+            factors, bias = self._solve_rows(seen, False)
+            ranked, scores = self._rank_for(factors, bias, seen if filter_seen else None, k)
+        else:
+            ranked, scores = self._rank(self._places("users", users), k, filter_seen)
+        return _named(ranked, self.item_ids_), scores
+
+    def _rank(self, places: np.ndarray, k: int, filter_seen: bool) -> tuple:
+        """The places of the best items for users of the fit, and the scores."""
+        bias = None if self.user_bias_ is None else self.user_bias_[places]
+        seen = self._table.matrix[places] if filter_seen else None
+        return self._rank_for(self.user_factors_[places], bias, seen, k)
+
+    def _rank_for(self, factors: np.ndarray, bias: np.ndarray | None, seen: Any, k: int) -> tuple:
+        ranked, scores = _ranked(factors, self.item_factors_, self.item_bias_, seen, k)
+        scores += self.global_bias_ if bias is None else self.global_bias_ + bias[:, np.newaxis]
+        return ranked, scores
+
+    @accelerated
+    def similar_items(self, items=None, k=10):
+        """Return the items whose factors point most nearly in the same direction.
+
+        Parameters
+        ----------
+        items : id or array-like of ids, default=None
+            Items of the fit. None: all, in the order of `item_ids_`.
+
+        k : int, default=10
+            How many others. Where there are fewer, as many as there are.
+
+        Returns
+        -------
+        items : ndarray of shape (n_items, k)
+            The ids of the other items, most similar first.
+
+        similarities : ndarray of shape (n_items, k)
+            The cosines of the angles between factors; 0 with factors that are all zero.
+        """
+        check_is_fitted(self)
+        places = self._places("items", items)
+        norms = np.sqrt(np.square(self.item_factors_).sum(axis=1, keepdims=True))
+        unit = self.item_factors_ / np.where(norms > 0, norms, 1)
+        itself = sparse.csr_matrix(
+            (np.ones(len(places), unit.dtype), places, np.arange(len(places) + 1)),
+            shape=(len(places), len(unit)),
+        )
+        k = min(k, max(1, len(unit) - 1))
+        ranked, cosines = _ranked(np.ascontiguousarray(unit[places]), unit, None, itself, k)
+        return _named(ranked, self.item_ids_), cosines
+
+    def _places(self, side: str, ids: Any) -> np.ndarray:
+        known = getattr(self._table, side)
+        if ids is None:
+            return np.arange(len(known))
+        column = column_of(ids)
+        places = known.find(column)
+        if (places < 0).any():
+            unknown = column[places < 0]
+            raise ValueError(
+                f"{len(unknown)} of the {side} were not there when this {type(self).__name__} was "
+                f"fitted, the first being {unknown[0]!r}. New users and items can be taken in by "
+                "partial_fit, new users also be given by their ratings, as a sparse matrix."
+            )
+        return places
+
+
+def _ranked(
+    users: np.ndarray, items: np.ndarray, bias: np.ndarray | None, seen: Any, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    if not isinstance(k, Integral) or k < 1:
+        raise ValueError(f"k has to be an integer of at least 1, got {k!r}.")
+    k = min(int(k), len(items))
+    ranked, scores = np.empty((len(users), k), np.int32), np.empty((len(users), k), items.dtype)
+    if len(users):
+        indptr = indices = None
+        if seen is not None:
+            indptr, indices = seen.indptr.astype(np.intp), seen.indices.astype(np.int32, copy=False)
+        rank_items(users, items, bias, indptr, indices, ranked, scores, n_threads())
+    return ranked, scores
+
+
+def _named(ranked: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    """The ids at some places; -1 or None for place -1."""
+    nobody = ranked < 0
+    if not nobody.any():
+        return ids[ranked]
+    if ids.dtype.kind == "i":
+        return np.where(nobody, ids.dtype.type(-1), ids[ranked])
+    named = ids[ranked].astype(object)
+    named[nobody] = None
+    return named
