@@ -1,13 +1,23 @@
 #include "common/gemm.inl.h"
 
-// Hands the entries of a tile that are above the limit of their user to a sink. A rows are users, B
-// rows items; a score starts as the bias of its item.
+template <class T>
+FML_INLINE void consider(Shortlist<T>& list, T* limit, std::ptrdiff_t item, T score) {
+    while (list.seen < list.seen_end && *list.seen < item) ++list.seen;
+    if (list.seen < list.seen_end && *list.seen == item) return;
+    list.found[list.count].score = score;
+    list.found[list.count].item = static_cast<std::int32_t>(item);
+    if (++list.count == list.capacity) *limit = shorten(list);
+}
+
+// Puts the entries of a tile that are above the limit of their user on the user's list. A rows are
+// users, B rows items; a score starts as the bias of its item.
 template <class T> struct Above {
     using Vec = typename Simd<T>::Vec;
     static constexpr int lanes = Simd<T>::lanes;
-    const T *limits, *bias;
+    const T* bias;
     std::ptrdiff_t first;  // item
-    RankingSink<T>* sink;
+    T* limits;
+    Shortlist<T>* lists;
 
     FML_INLINE void begin(std::ptrdiff_t, Tile<T>& tile) const {
         FML_UNROLL
@@ -18,28 +28,33 @@ template <class T> struct Above {
         }
     }
     FML_INLINE void end(std::ptrdiff_t i0, const Tile<T>& tile) const {
-        unsigned any = 0;
+        unsigned rows = 0;
         FML_UNROLL
         for (int i = 0; i < tile_rows; ++i) {
             Vec most = tile.at[i][0];
             FML_UNROLL
             for (int v = 1; v < tile_vecs; ++v) most = maximum<T>(tile.at[i][v], most);
-            any |= below<T>(broadcast<Vec>(limits[i0 + i]), most);
+            rows |= unsigned{below<T>(broadcast<Vec>(limits[i0 + i]), most) != 0} << i;
         }
-        if (any) {
+        if (rows) {
             const Tile<T> seen = tile;  // in memory only if need be
-            found(i0, seen);
+            found(i0, rows, seen);
         }
     }
-    void found(std::ptrdiff_t i0, const Tile<T>& tile) const {
-        for (int i = 0; i < tile_rows; ++i)
+    void found(std::ptrdiff_t i0, unsigned rows, const Tile<T>& tile) const {
+        for (; rows; rows &= rows - 1) {
+            const int i = lowest_bit(rows);
+            T* limit = limits + i0 + i;
             for (int v = 0; v < tile_vecs; ++v) {
-                unsigned bits = below<T>(broadcast<Vec>(limits[i0 + i]), tile.at[i][v]);
+                unsigned bits = below<T>(broadcast<Vec>(*limit), tile.at[i][v]);
                 for (; bits; bits &= bits - 1) {
                     const int j = v * lanes + lowest_bit(bits);
-                    sink->push(sink, i0 + i, first + j, tile.at[i][v][j % lanes]);
+                    const T score = tile.at[i][v][j % lanes];
+                    // The limit may have risen since.
+                    if (score > *limit) consider(lists[i0 + i], limit, first + j, score);
                 }
             }
+        }
     }
 };
 
@@ -58,19 +73,52 @@ void pack_users(const T* rows, std::ptrdiff_t n_rows, std::ptrdiff_t f, T* panel
 // All packed users against one panel of items.
 template <class T>
 void rank_panel(const T* users, std::ptrdiff_t n_panels, const T* panel, std::ptrdiff_t f, T* spill,
-                const T* limits, const T* bias, std::ptrdiff_t first, RankingSink<T>* sink) {
-    Above<T> above{limits, bias, first, sink};
+                const T* bias, std::ptrdiff_t first, T* limits, Shortlist<T>* lists) {
+    Above<T> above{bias, first, limits, lists};
     multiply_panel(users, n_panels, panel, f, spill, above);
 }
 
-// out[j] = the score of item j for one user.
+// scores[r] = the products of one user with `lanes` items, summed across all of them at once.
 template <class T>
-void score_block(const T* user, const T* items, const T* bias, std::ptrdiff_t n, std::ptrdiff_t f,
-                 T* out) {
-    for (std::ptrdiff_t j = 0; j < n; ++j, items += f) {
-        T sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (std::ptrdiff_t p = 0; p < f; ++p) sum += user[p] * items[p];
-        out[j] = bias ? sum + bias[j] : sum;
+FML_INLINE void score_items(const T* user, const T* items, std::ptrdiff_t f, T* scores) {
+    using Vec = typename Simd<T>::Vec;
+    constexpr int lanes = Simd<T>::lanes;
+    Vec sums[lanes] = {};
+    std::ptrdiff_t p = 0;
+    for (; p + lanes <= f; p += lanes) {
+        const Vec u = load<Vec>(user + p);
+        FML_UNROLL
+        for (int r = 0; r < lanes; ++r) sums[r] += load<Vec>(items + r * f + p) * u;
+    }
+    transpose<T>(sums);
+    FML_UNROLL
+    for (int s = lanes / 2; s; s /= 2)
+        for (int l = 0; l < s; ++l) sums[l] = sums[l] + sums[l + s];
+    store(scores, sums[0]);
+    for (; p < f; ++p)
+        for (int r = 0; r < lanes; ++r) scores[r] += user[p] * items[r * f + p];
+}
+
+// Items [begin, end) for one user, without panels.
+template <class T>
+void rank_row(const T* user, const T* items, const T* bias, std::ptrdiff_t begin,
+              std::ptrdiff_t end, std::ptrdiff_t f, T* limit, Shortlist<T>* list) {
+    constexpr int lanes = Simd<T>::lanes;
+    T scores[lanes];
+    for (std::ptrdiff_t j = begin; j < end; j += lanes) {
+        const std::ptrdiff_t n = end - j < lanes ? end - j : lanes;
+        if (n == lanes) {
+            score_items(user, items + j * f, f, scores);
+        } else {
+            for (std::ptrdiff_t r = 0; r < n; ++r) {
+                scores[r] = 0;
+                for (std::ptrdiff_t p = 0; p < f; ++p)
+                    scores[r] += user[p] * items[(j + r) * f + p];
+            }
+        }
+        for (std::ptrdiff_t r = 0; r < n; ++r) {
+            const T score = bias ? scores[r] + bias[j + r] : scores[r];
+            if (score > *limit) consider(*list, limit, j + r, score);
+        }
     }
 }

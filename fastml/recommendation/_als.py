@@ -120,7 +120,7 @@ class ALS(RegressorMixin, Factorization):
         "nonnegative": ["boolean"],
         "init": [StrOptions({"random", "svd"})],
     }
-    _largest_exact = 128
+    _largest_exact = 32
 
     def __init__(
         self,

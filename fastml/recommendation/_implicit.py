@@ -105,7 +105,7 @@ class ImplicitALS(Factorization):
         "confidence": [Interval(Real, 0, None, closed="neither")],
     }
     _ones = True
-    _largest_exact = 64
+    _largest_exact = 32
 
     def __init__(
         self,
