@@ -46,6 +46,20 @@ def test_rank_items(dtype, f, n_items, n_users, threads):
                 np.testing.assert_array_equal(ours, naive)
 
 
+@pytest.mark.parametrize("n_users", [2, 60])
+@pytest.mark.parametrize("k", [3, 256, 400])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_lists_that_overflow_many_times(dtype, k, n_users):
+    """Scores of both signs, many equal, the best ones last."""
+    rng = np.random.default_rng(0)
+    U = rng.integers(1, 3, size=(n_users, 2)).astype(dtype)
+    V = np.sort(rng.integers(-40, 40, size=(9_000, 2)), axis=0).astype(dtype)
+    for items in (V, V[::-1].copy(), rng.permutation(V), np.zeros_like(V)):
+        found = rank(U, items, None, None, k, 2)
+        for ours, naive in zip(found, rank_naive(U, items, None, None, k), strict=True):
+            np.testing.assert_array_equal(ours, naive)
+
+
 def test_same_bits_for_any_number_of_threads():
     rng = np.random.default_rng(0)
     U, V = (rng.normal(size=(n, 50)).astype(np.float32) for n in (900, 2_000))

@@ -18,12 +18,6 @@
 
 namespace fastml {
 
-template <class T> T shorten(Shortlist<T>& list) noexcept {
-    std::nth_element(list.found, list.found + list.k - 1, list.found + list.count);
-    list.count = list.k;
-    return list.found[list.k - 1].score;
-}
-
 namespace {
 
 template <class T> constexpr T infinity = std::numeric_limits<T>::infinity();
@@ -36,7 +30,7 @@ constexpr ptrdiff_t most_users = 4 * block_unit;
 template <class T> class Ranking {
   public:
     Ranking(const Scores<T>& of, ptrdiff_t k, int n_threads) noexcept
-        : of_(of), k_(k), capacity_(std::min(2 * k + 64, of.n_items + 1)),
+        : of_(of), k_(k), capacity_(ceil_div(2 * k + 64, list_unit) * list_unit),
           n_threads_(threads_for(static_cast<double>(of.n_users) * of.n_items * of.f, n_threads)) {}
 
     // For many users: the scores as tiles.
@@ -47,9 +41,8 @@ template <class T> class Ranking {
         const ptrdiff_t own = users + aligned(spill_size(shape_, of_.f, block / shape_.rows));
         Scratch<T> packed(panels * shape_.cols * of_.f), bias(panels * shape_.cols);
         Scratch<T> scratch(own * n_threads_), limits(block * n_threads_);
-        Scratch<Ranked<T>> found(block * capacity_ * n_threads_);
-        Scratch<Shortlist<T>> lists(block * n_threads_);
-        if (!packed || !bias || !scratch || !limits || !found || !lists) return Status::no_memory;
+        Lists lists(block * n_threads_, capacity_);
+        if (!packed || !bias || !scratch || !limits || !lists) return Status::no_memory;
         const Status status = parallel(
             panels, n_threads_, [&](ptrdiff_t j, int) { pack(j, packed.get(), bias.get()); });
         if (status != Status::ok) return status;
@@ -60,16 +53,17 @@ template <class T> class Ranking {
             Shortlist<T>* mine = lists.get() + worker * block;
             T *limit = limits.get() + worker * block, *rows = scratch.get() + worker * own;
             std::fill(limit, limit + block, infinity<T>);
-            for (ptrdiff_t i = 0; i < n; ++i)
-                start(first + i, 0, found.get() + (worker * block + i) * capacity_, mine[i],
-                      limit[i]);
+            for (ptrdiff_t i = 0; i < n; ++i) {
+                lists.clear(worker * block + i, k_, capacity_);
+                limit[i] = -infinity<T>;
+                skip_seen(mine[i], first + i, 0);
+            }
             pack_block(of_.users + first * of_.f, n, of_.f, rows);
             for (ptrdiff_t j = 0; j < of_.n_items; j += shape_.cols)
                 rank(rows, ceil_div(n, shape_.rows), packed.get() + j * of_.f, of_.f, rows + users,
                      bias.get() + j, j, limit, mine);
             for (ptrdiff_t i = 0; i < n; ++i)
-                write(mine[i].found, mine[i].count, items + (first + i) * k_,
-                      scores + (first + i) * k_);
+                write(mine[i], items + (first + i) * k_, scores + (first + i) * k_);
         });
     }
 
@@ -77,36 +71,54 @@ template <class T> class Ranking {
     Status run_few(std::int32_t* items, T* scores) noexcept {
         const ptrdiff_t part = std::max(block_unit, (1 << 17) / of_.f);
         const ptrdiff_t parts = ceil_div(of_.n_items, part), n_lists = of_.n_users * parts;
-        Scratch<Ranked<T>> found(n_lists * capacity_);
-        Scratch<Shortlist<T>> lists(n_lists);
+        Lists lists(n_lists, capacity_);
         Scratch<T> limits(n_lists);
-        if (!found || !lists || !limits) return Status::no_memory;
+        if (!lists || !limits) return Status::no_memory;
         const auto rank = FML_PICK(rank_row<T>);
         const Status status = parallel(n_lists, n_threads_, [&](ptrdiff_t t, int) {
             const ptrdiff_t i = t / parts, begin = t % parts * part;
-            start(i, begin, found.get() + t * capacity_, lists[t], limits[t]);
+            lists.clear(t, k_, capacity_);
+            limits[t] = -infinity<T>;
+            skip_seen(lists.get()[t], i, begin);
             rank(of_.users + i * of_.f, of_.items, of_.bias, begin,
                  std::min(begin + part, of_.n_items), of_.f, limits.get() + t, lists.get() + t);
         });
         if (status != Status::ok) return status;
         for (ptrdiff_t i = 0; i < of_.n_users; ++i) {
-            Ranked<T>* all = found.get() + i * parts * capacity_;
-            ptrdiff_t count = 0;
-            for (ptrdiff_t p = 0; p < parts; ++p) {
-                const Shortlist<T>& list = lists[i * parts + p];
-                std::copy_n(list.found, list.count, all + count);
-                count += list.count;
+            Shortlist<T>& all = lists.get()[i * parts];
+            for (ptrdiff_t p = 1; p < parts; ++p) {
+                const Shortlist<T>& list = (&all)[p];
+                std::copy_n(list.scores, list.count, all.scores + all.count);
+                std::copy_n(list.items, list.count, all.items + all.count);
+                all.count += list.count;
             }
-            write(all, count, items + i * k_, scores + i * k_);
+            write(all, items + i * k_, scores + i * k_);
         }
         return Status::ok;
     }
 
   private:
-    void start(ptrdiff_t user, ptrdiff_t item, Ranked<T>* found, Shortlist<T>& list,
-               T& limit) const {
-        list = {found, 0, k_, capacity_, nullptr, nullptr};
-        limit = -infinity<T>;
+    // Lists and what is on them; those of one user are next to each other.
+    struct Lists {
+        Scratch<T> scores;
+        Scratch<std::int32_t> items;
+        Scratch<Shortlist<T>> lists;
+        Lists(ptrdiff_t n, ptrdiff_t capacity) noexcept
+            : scores(n * capacity), items(n * capacity), lists(n) {}
+        explicit operator bool() const noexcept { return scores && items && lists; }
+        Shortlist<T>* get() const { return lists.get(); }
+        void clear(ptrdiff_t l, ptrdiff_t k, ptrdiff_t capacity) const {
+            lists[l] = {scores.get() + l * capacity,
+                        items.get() + l * capacity,
+                        0,
+                        k,
+                        capacity,
+                        nullptr,
+                        nullptr};
+        }
+    };
+
+    void skip_seen(Shortlist<T>& list, ptrdiff_t user, ptrdiff_t item) const {
         if (!of_.seen_indptr) return;
         list.seen = of_.seen + of_.seen_indptr[user];
         list.seen_end = of_.seen + of_.seen_indptr[user + 1];
@@ -123,13 +135,23 @@ template <class T> class Ranking {
             std::fill_n(bias + first, n, T(0));
     }
 
-    void write(Ranked<T>* found, ptrdiff_t count, std::int32_t* items, T* scores) const {
-        const ptrdiff_t n = std::min(k_, count);
-        std::partial_sort(found, found + n, found + count);
-        for (ptrdiff_t e = 0; e < k_; ++e) {
-            items[e] = e < n ? found[e].item : -1;
-            scores[e] = e < n ? found[e].score : -infinity<T>;
+    void write(Shortlist<T>& list, std::int32_t* items, T* scores) const {
+        if (list.count > k_) shorten_(list);
+        if (list.count <= most_counted) {
+            write_(list, items, scores);
+        } else {
+            for (ptrdiff_t e = 0; e < list.count; ++e) items[e] = static_cast<std::int32_t>(e);
+            std::sort(items, items + list.count, [&](std::int32_t a, std::int32_t b) {
+                return list.scores[a] > list.scores[b] ||
+                       (list.scores[a] == list.scores[b] && a < b);
+            });
+            for (ptrdiff_t e = 0; e < list.count; ++e) {
+                scores[e] = list.scores[items[e]];
+                items[e] = list.items[items[e]];
+            }
         }
+        std::fill(items + list.count, items + k_, -1);
+        std::fill(scores + list.count, scores + k_, -infinity<T>);
     }
 
     const Scores<T>& of_;
@@ -137,6 +159,8 @@ template <class T> class Ranking {
     int n_threads_;
     TileShape shape_ = chosen_shape<T>();
     decltype(&baseline::pack_items<T>) pack_ = FML_PICK(pack_items<T>);
+    decltype(&baseline::shorten<T>) shorten_ = FML_PICK(shorten<T>);
+    decltype(&baseline::write_in_order<T>) write_ = FML_PICK(write_in_order<T>);
 };
 
 }  // namespace

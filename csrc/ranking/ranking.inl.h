@@ -1,11 +1,12 @@
 #include "common/gemm.inl.h"
+#include "ranking/select.inl.h"
 
 template <class T>
 FML_INLINE void consider(Shortlist<T>& list, T* limit, std::ptrdiff_t item, T score) {
     while (list.seen < list.seen_end && *list.seen < item) ++list.seen;
     if (list.seen < list.seen_end && *list.seen == item) return;
-    list.found[list.count].score = score;
-    list.found[list.count].item = static_cast<std::int32_t>(item);
+    list.scores[list.count] = score;
+    list.items[list.count] = static_cast<std::int32_t>(item);
     if (++list.count == list.capacity) *limit = shorten(list);
 }
 

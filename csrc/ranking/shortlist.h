@@ -4,23 +4,17 @@
 
 namespace fastml {
 
-template <class T> struct Ranked {
-    T score;
-    std::int32_t item;
-    bool operator<(const Ranked& other) const {
-        return score > other.score || (score == other.score && item < other.item);
-    }
-};
-
-// The best items so far of one user, unordered. Items come in ascending order: one that equals the
-// k-th best is behind it, and what the user has seen passes by.
+// The best items so far of one user, in ascending order of the items, as which they come: one that
+// equals the k-th best is behind it. What the user has seen passes by.
 template <class T> struct Shortlist {
-    Ranked<T>* found;
+    T* scores;  // capacity of them, a multiple of list_unit
+    std::int32_t* items;
     std::ptrdiff_t count, k, capacity;
     const std::int32_t *seen, *seen_end;
 };
 
-// Leaves the k best; returns the score that an item has to exceed from now on.
-template <class T> T shorten(Shortlist<T>& list) noexcept;
+constexpr std::ptrdiff_t list_unit = 16;  // every vector length divides it
+constexpr std::ptrdiff_t most_counted =
+    256;  // of longer lists, to count who is ahead takes longest
 
 }  // namespace fastml
