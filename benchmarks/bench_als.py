@@ -7,7 +7,10 @@ from fastml._bench.cases.als import case, implicit_case
 ML_1M, ML_10M, ML_20M = (6_000, 3_700, 10**6), (70_000, 10_700, 10**7), (138_000, 26_700, 2 * 10**7)
 
 
-@pytest.mark.contest([case(*ML_1M, f) for f in (16, 50, 128)] + [case(*ML_10M), case(*ML_20M)])
+@pytest.mark.contest(
+    [case(*ML_1M, f, alpha=alpha) for f, alpha in ((16, 10.0), (50, 10.0), (128, 30.0))]
+    + [case(*ML_10M), case(*ML_20M)]
+)
 def bench_explicit(entry, contest):
     assert not entry.name.startswith("fastml") or contest.ratio(entry) > 3
 

@@ -55,7 +55,7 @@ template <class Bench, class T> Bench bench_at(T* at, ptrdiff_t capacity, ptrdif
     b.capacity = capacity;
     b.panel = at;
     T* next = at + capacity * ld;
-    for (T** vector : {&b.target, &b.dots, &b.ones}) {
+    for (T** vector : {&b.target, &b.dots, &b.fit, &b.ones}) {
         *vector = next;
         next += capacity;
     }
@@ -80,7 +80,7 @@ Status solve_tasks(const Ratings<T>& ratings, const Regressors<T>& columns, cons
     const bool cg = ridge.method == Method::cg && !ridge.nonnegative;
     const double entry = cg ? 4 * f * (ridge.steps + 2) : f * (f + 8) / 2;
     const Tasks tasks(ratings.indptr, ratings.n, entry, cg ? 4 * f : f * f * f / 4);
-    const ptrdiff_t size = capacity * (ld + 3) + 2 * ld * ld + 6 * ld;
+    const ptrdiff_t size = capacity * (ld + 4) + 2 * ld * ld + 6 * ld;
     n_threads = threads_for(tasks.work, n_threads);
     Scratch<T> scratch(size * n_threads);
     Scratch<double> sums(2 * tasks.count);

@@ -1,9 +1,9 @@
 #include "als/dense.inl.h"
 
 // What a worker needs for a row, all of it scratch. Vectors have ld values, or `capacity` (those of
-// entries: panel rows, target, dots, ones); matrices are (ld, ld).
+// entries: panel rows, target, dots, fit, ones); matrices are (ld, ld).
 template <class T> struct Bench {
-    T *panel, *target, *dots, *ones, *A, *flipped, *inverse, *sum, *rhs, *r, *p, *image;
+    T *panel, *target, *dots, *fit, *ones, *A, *flipped, *inverse, *sum, *rhs, *r, *p, *image;
     std::ptrdiff_t capacity;
 };
 
@@ -28,6 +28,7 @@ template <class T> class RowSolver {
             return;
         }
         whole_ = n_ <= b_.capacity;
+        fitted_ = false;
         if (whole_) gather(0, n_);
         if (!ridge_.nonnegative && n_ <= few())
             solve_dual();
@@ -93,12 +94,33 @@ template <class T> class RowSolver {
         return bias_ ? static_cast<T>((total_ - dot(b_.sum, x_)) * share_) : T(0);
     }
 
-    // GᵀG, of columns [j0, j0 + width), added to A; in slices of the panel that stay in L1.
-    void add_slices(std::ptrdiff_t n, std::ptrdiff_t j0, std::ptrdiff_t width) {
+    // Rows of the panel that stay in L1.
+    std::ptrdiff_t slice() const {
         const std::ptrdiff_t fits = 16384 / static_cast<std::ptrdiff_t>(sizeof(T)) / ld_;
-        const std::ptrdiff_t depth = fits < 16 ? 16 : fits;
+        return fits < unit ? unit : fits / unit * unit;
+    }
+
+    // GᵀG, of columns [j0, j0 + width), added to A.
+    void add_slices(std::ptrdiff_t n, std::ptrdiff_t j0, std::ptrdiff_t width) {
+        const std::ptrdiff_t depth = slice();
         for (std::ptrdiff_t q = 0; q < n; q += depth)
             add_gram(b_.panel + q * ld_ + j0, ld_, n - q < depth ? n - q : depth, width, b_.A, ld_);
+    }
+
+    // dots = G p of the n entries in the panel, and image += Gᵀ of that: of the targets less it, if so
+    // wanted.
+    void add_products(std::ptrdiff_t n, const T* p, bool residual, T* image) {
+        const std::ptrdiff_t depth = slice();
+        for (std::ptrdiff_t q = 0; q < n; q += depth) {
+            const std::ptrdiff_t here = n - q < depth ? n - q : depth;
+            T *dots = b_.dots + q, *weight = dots;
+            panel_dots(b_.panel + q * ld_, ld_, here, f_, p, dots);
+            if (residual) {
+                weight = b_.fit + q;
+                for (std::ptrdiff_t e = 0; e < here; ++e) weight[e] = b_.target[q + e] - dots[e];
+            }
+            add_combination(b_.panel + q * ld_, ld_, here, f_, weight, image);
+        }
     }
 
     // What bias and reg make of GᵀG, of columns [j0, j0 + width).
@@ -114,24 +136,29 @@ template <class T> class RowSolver {
         for (std::ptrdiff_t e = 0; e < rows * ld_; ++e) b_.A[e] = 0;
     }
 
-    // The right-hand side, the sums that the bias needs, and A if it is wanted.
-    void summarise(bool matrix) {
-        clear(b_.rhs);
+    // The sums that the bias needs; and A and the right-hand side, if they are wanted.
+    void summarise(bool system) {
         clear(b_.sum);
-        if (matrix) clear_matrix(f_);
+        if (system) {
+            clear(b_.rhs);
+            clear_matrix(f_);
+        }
         total_ = 0;
         share_ = 1 / (static_cast<T>(n_) + reg_);
+        if (!system && !bias_) return;
         for (std::ptrdiff_t begin = 0; begin < n_; begin += b_.capacity) {
             const std::ptrdiff_t n = chunk(begin);
-            add_combination(b_.panel, ld_, n, f_, b_.target, b_.rhs);
             if (bias_) {
                 add_combination(b_.panel, ld_, n, f_, b_.ones, b_.sum);
                 for (std::ptrdiff_t q = 0; q < n; ++q) total_ += b_.target[q];
             }
-            if (matrix) add_slices(n, 0, f_);
+            if (!system) continue;
+            add_combination(b_.panel, ld_, n, f_, b_.target, b_.rhs);
+            add_slices(n, 0, f_);
         }
+        if (!system) return;
         if (bias_) subtract_row(b_.sum, static_cast<T>(total_) * share_, 0, f_, b_.rhs);
-        if (matrix) complete(0, f_);
+        complete(0, f_);
     }
 
     void solve_primal() {
@@ -175,27 +202,33 @@ template <class T> class RowSolver {
     // image = what the system's matrix makes of p.
     void apply(const T* p) {
         for (std::ptrdiff_t j = 0; j < ld_; ++j) b_.image[j] = reg_ * p[j];
-        for (std::ptrdiff_t begin = 0; begin < n_; begin += b_.capacity) {
-            const std::ptrdiff_t n = chunk(begin);
-            panel_dots(b_.panel, ld_, n, f_, p, b_.dots);
-            add_combination(b_.panel, ld_, n, f_, b_.dots, b_.image);
-        }
+        for (std::ptrdiff_t begin = 0; begin < n_; begin += b_.capacity)
+            add_products(chunk(begin), p, false, b_.image);
         if (bias_) subtract_row(b_.sum, dot(b_.sum, p) * share_, 0, f_, b_.image);
     }
 
+    // r = the right-hand side less what the matrix makes of x.
+    void start_residual() {
+        for (std::ptrdiff_t j = 0; j < ld_; ++j) b_.r[j] = -reg_ * x_[j];
+        for (std::ptrdiff_t begin = 0; begin < n_; begin += b_.capacity)
+            add_products(chunk(begin), x_, true, b_.r);
+        if (bias_) subtract_row(b_.sum, best_bias(), 0, f_, b_.r);
+    }
+
     void conjugate_gradients() {
-        apply(x_);
-        for (std::ptrdiff_t j = 0; j < ld_; ++j) {
-            b_.r[j] = b_.rhs[j] - b_.image[j];
-            b_.p[j] = b_.r[j];
-        }
+        start_residual();
+        fitted_ = whole_;
+        for (std::ptrdiff_t q = 0; fitted_ && q < n_; ++q) b_.fit[q] = b_.dots[q];
+        for (std::ptrdiff_t j = 0; j < ld_; ++j) b_.p[j] = b_.r[j];
         T residual = dot(b_.r, b_.r);
-        const T enough = dot(b_.rhs, b_.rhs) * (std::numeric_limits<T>::epsilon() / 16);
+        constexpr T eps = std::numeric_limits<T>::epsilon();
+        const T enough = residual * (eps * eps);
         for (int step = 0; step < ridge_.steps && residual > enough; ++step) {
             apply(b_.p);
             const T along = residual / dot(b_.p, b_.image);
             subtract_row(b_.p, -along, 0, f_, x_);
             subtract_row(b_.image, along, 0, f_, b_.r);
+            for (std::ptrdiff_t q = 0; fitted_ && q < n_; ++q) b_.fit[q] += along * b_.dots[q];
             const T left = dot(b_.r, b_.r), turn = left / residual;
             for (std::ptrdiff_t j = 0; j < ld_; ++j) b_.p[j] = b_.r[j] + turn * b_.p[j];
             residual = left;
@@ -252,8 +285,8 @@ template <class T> class RowSolver {
         double sum = 0;
         for (std::ptrdiff_t begin = 0; begin < n_; begin += b_.capacity) {
             const std::ptrdiff_t n = chunk(begin);
-            panel_dots(b_.panel, ld_, n, f_, x_, b_.dots);
-            const T *t = b_.target, *q = b_.dots;
+            if (!fitted_) panel_dots(b_.panel, ld_, n, f_, x_, b_.dots);
+            const T *t = b_.target, *q = fitted_ ? b_.fit : b_.dots;
             if (ratings_.scale) {
 #pragma omp simd reduction(+ : sum)
                 for (std::ptrdiff_t e = 0; e < n; ++e) sum += q[e] * (q[e] - 2 * t[e]);
@@ -273,7 +306,8 @@ template <class T> class RowSolver {
     const Ridge& ridge_;
     const Bench<T>& b_;
     std::ptrdiff_t f_, ld_, first_ = 0, n_ = 0;
-    bool whole_ = false;
+    bool whole_ = false;   // whether the panel holds all entries of the row
+    bool fitted_ = false;  // whether fit holds what x makes of them
     T reg_ = 0, share_ = 0;
     double total_ = 0;
     T *x_ = nullptr, *bias_ = nullptr;

@@ -41,7 +41,7 @@ class ImplicitALS(Factorization):
         exactly. "auto": the faster of the first two. Rows with few values are always solved
         exactly.
 
-    cg_steps : int, default=3
+    cg_steps : int, default=2
         The number of steps for "cg".
 
     duplicates : {"raise", "mean", "last"}, default="raise"
@@ -114,7 +114,7 @@ class ImplicitALS(Factorization):
         alpha=0.01,
         confidence=1.0,
         solver="auto",
-        cg_steps=3,
+        cg_steps=2,
         duplicates="raise",
         max_iter=15,
         tol=1e-4,
