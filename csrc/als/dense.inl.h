@@ -174,11 +174,7 @@ void panel_dots(const T* panel, std::ptrdiff_t ld, std::ptrdiff_t n, std::ptrdif
             FML_UNROLL
             for (int r = 0; r < lanes; ++r) sums[r] += load<Vec>(panel + r * ld + j) * xj;
         }
-        transpose<T>(sums);
-        FML_UNROLL
-        for (int s = lanes / 2; s; s /= 2)
-            for (int l = 0; l < s; ++l) sums[l] = sums[l] + sums[l + s];
-        store(out + q, sums[0]);
+        store(out + q, sums_of<T>(sums));
     }
 }
 

@@ -301,6 +301,15 @@ template <class T, int s = 1> FML_INLINE void transpose(typename Simd<T>::Vec* b
     }
 }
 
+// Lane l of what comes back: the sum of the lanes of block[l], of which there are as many.
+template <class T> FML_INLINE typename Simd<T>::Vec sums_of(typename Simd<T>::Vec* block) {
+    transpose<T>(block);
+    FML_UNROLL
+    for (int s = Simd<T>::lanes / 2; s; s /= 2)
+        for (int l = 0; l < s; ++l) block[l] = block[l] + block[l + s];
+    return block[0];
+}
+
 // The number of the lowest set bit; bits is not 0.
 FML_INLINE int lowest_bit(std::uint64_t bits) {
 #if defined(__GNUC__)

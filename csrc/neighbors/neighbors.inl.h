@@ -167,11 +167,7 @@ void stream_sums(const double* q, const T* X, std::ptrdiff_t d, std::ptrdiff_t n
         Vec sums[lanes];
         FML_UNROLL
         for (int r = 0; r < lanes; ++r) sums[r] = parts_of_sum<Term>(q, X + (j + r) * d, d);
-        transpose<double>(sums);
-        FML_UNROLL
-        for (int s = lanes / 2; s; s /= 2)
-            for (int l = 0; l < s; ++l) sums[l] = sums[l] + sums[l + s];
-        store(out + j, sums[0]);
+        store(out + j, sums_of<double>(sums));
     }
     for (; j < n_rows; ++j) out[j] = sum_of_parts(parts_of_sum<Term>(q, X + j * d, d));
 }

@@ -91,11 +91,7 @@ FML_INLINE void score_items(const T* user, const T* items, std::ptrdiff_t f, T* 
         FML_UNROLL
         for (int r = 0; r < lanes; ++r) sums[r] += load<Vec>(items + r * f + p) * u;
     }
-    transpose<T>(sums);
-    FML_UNROLL
-    for (int s = lanes / 2; s; s /= 2)
-        for (int l = 0; l < s; ++l) sums[l] = sums[l] + sums[l + s];
-    store(scores, sums[0]);
+    store(scores, sums_of<T>(sums));
     for (; p < f; ++p)
         for (int r = 0; r < lanes; ++r) scores[r] += user[p] * items[r * f + p];
 }

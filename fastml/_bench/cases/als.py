@@ -99,7 +99,7 @@ def case(
         Contestant("cmfrec (CG)", partial(fit_cmfrec, cg=True), "cmfrec", one_thread),
         Contestant("cmfrec (Cholesky)", partial(fit_cmfrec, cg=False), "cmfrec", one_thread),
         Contestant("fastml", fit, "fastml"),
-        Contestant("fastml (CG)", partial(fit, solver="cg"), "fastml"),
+        Contestant("fastml (Cholesky)", partial(fit, solver="cholesky"), "fastml"),
     )
     params = {
         "n_users": n_users,
