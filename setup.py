@@ -19,6 +19,7 @@ FAMILIES = {
     "kernel_kmeans": "kernel_kmeans",
     "kmeans": "kmeans",
     "kmedians": "kmedians",
+    "linear_svm": "linear_svm",
     "neighbors": "neighbors",
     "pairwise": "pairwise",
     "ranking": "ranking",

@@ -1,0 +1,157 @@
+"""Linear support vector machines. Arguments are already validated; see csrc/linear_svm/linear_svm.h."""
+
+from cython cimport floating
+from libc.stdint cimport int32_t, uint32_t
+from libcpp cimport bool as bool_t
+
+import numpy as np
+
+from fastml._native.rows cimport CRows, Rows, of
+from fastml._native.runtime cimport Status, bind_pool, check, the_pool
+
+cdef extern from "linear_svm/linear_svm.h" namespace "fastml" nogil:
+    cdef cppclass CProblem "fastml::Problem":
+        const double* b
+        const double* C
+        double epsilon
+        double bias
+        bool_t regression
+        bool_t squared
+
+    cdef cppclass Limits:
+        double tol
+        int max_iter
+        uint32_t seed
+
+    cdef cppclass CSolver "fastml::Solver":
+        bool_t done
+        bool_t converged
+        int n_iter
+        double primal
+        double gap
+        const double* w
+
+    CSolver* c_newton "fastml::newton"[T](const CRows[T]&, const CProblem&, const Limits&) noexcept
+    CSolver* c_interior "fastml::interior"[T](
+        const CRows[T]&, const CProblem&, const Limits&) noexcept
+    Status c_advance "fastml::advance"(CSolver* const*, Py_ssize_t, bool_t, int) noexcept
+    Status c_scores "fastml::scores"[T](
+        const CRows[T]&, const double*, const double*, Py_ssize_t, double*, int) noexcept
+
+bind_pool(the_pool())
+
+
+cdef class Solver:
+    """One problem, and how far it is solved."""
+
+    cdef CSolver* c
+    cdef object kept  # what it borrows
+
+    def __dealloc__(self):
+        del self.c
+
+    @property
+    def done(self):
+        return self.c.done
+
+    @property
+    def converged(self):
+        return self.c.converged
+
+    @property
+    def n_iter(self):
+        return self.c.n_iter
+
+    @property
+    def primal(self):
+        return self.c.primal
+
+    @property
+    def gap(self):
+        return self.c.gap
+
+    def coef(self, double[::1] out):
+        """Copy the weights, that of the constant column last."""
+        cdef Py_ssize_t p
+        for p in range(out.shape[0]):
+            out[p] = self.c.w[p]
+
+
+cdef CSolver* make(str method, Rows rows, CProblem problem, Limits limits,
+                   const floating* kind) except NULL:
+    cdef CRows[floating] X = of[floating](rows, kind)
+    cdef CSolver* made = NULL
+    if method == "newton":
+        made = c_newton(X, problem, limits)
+    elif method == "interior":
+        made = c_interior(X, problem, limits)
+    else:
+        raise ValueError(method)
+    if made is NULL:
+        raise MemoryError("fastml: a solver could not allocate its memory")
+    return made
+
+
+def solver(
+    str method,
+    Rows rows,
+    double bias,
+    const double[::1] b,  # IN
+    const double[::1] C,  # IN
+    double epsilon,
+    bint regression,
+    bint squared,
+    double tol,
+    int max_iter,
+    unsigned int seed,
+):
+    """A solver of `method` for one problem."""
+    cdef Solver made = Solver()
+    cdef CProblem problem
+    cdef Limits limits
+    problem.b, problem.C = &b[0], &C[0]
+    problem.epsilon, problem.bias = epsilon, bias
+    problem.regression, problem.squared = regression, squared
+    limits.tol, limits.max_iter, limits.seed = tol, max_iter, seed
+    made.kept = rows, b, C
+    if rows.X.dtype == "float32":
+        made.c = make[float](method, rows, problem, limits, NULL)
+    else:
+        made.c = make[double](method, rows, problem, limits, NULL)
+    return made
+
+
+def advance(list solvers, bint apart, int n_threads):
+    """One round of every solver that is not done."""
+    cdef Py_ssize_t k, n = len(solvers)
+    cdef Py_ssize_t[::1] pointers = np.empty(n, np.intp)
+    cdef Status status
+    for k in range(n):
+        pointers[k] = <Py_ssize_t>(<Solver?>solvers[k]).c
+    with nogil:
+        status = c_advance(<CSolver* const*>&pointers[0], n, apart, n_threads)
+    check(status)
+
+
+def scores(
+    Rows rows,
+    const double[:, ::1] W,     # IN, (k, d)
+    const double[::1] offsets,  # IN, (k)
+    double[:, ::1] out,         # OUT, (n, k)
+    int n_threads,
+):
+    """What is left of (n, d) rows times k rows of weights."""
+    cdef CRows[float] single
+    cdef CRows[double] double_
+    cdef bint is_single = rows.X.dtype == "float32"
+    cdef Status status
+    if is_single:
+        single = of[float](rows, NULL)
+    else:
+        double_ = of[double](rows, NULL)
+    with nogil:
+        if is_single:
+            status = c_scores(single, &W[0, 0], &offsets[0], W.shape[0], &out[0, 0], n_threads)
+        else:
+            status = c_scores(double_, &W[0, 0], &offsets[0], W.shape[0], &out[0, 0], n_threads)
+    check(status)

@@ -1,0 +1,115 @@
+// The lower triangle of H += sum of kappa x x' over rows, and systems with it.
+
+// Rows of a chunk, of which a panel has tile_cols x gram_depth entries.
+constexpr std::ptrdiff_t gram_depth = 128;
+
+struct AddTo {
+    double* H;
+    std::ptrdiff_t ld;
+    FML_INLINE void begin(std::ptrdiff_t i0, Tile<double>& tile) const {
+        using Vec = Simd<double>::Vec;
+        FML_UNROLL
+        for (int i = 0; i < tile_rows; ++i) {
+            FML_UNROLL
+            for (int v = 0; v < tile_vecs; ++v)
+                tile.at[i][v] = load<Vec>(H + (i0 + i) * ld + v * Simd<double>::lanes);
+        }
+    }
+    FML_INLINE void end(std::ptrdiff_t i0, const Tile<double>& tile) const {
+        FML_UNROLL
+        for (int i = 0; i < tile_rows; ++i) {
+            FML_UNROLL
+            for (int v = 0; v < tile_vecs; ++v)
+                store(H + (i0 + i) * ld + v * Simd<double>::lanes, tile.at[i][v]);
+        }
+    }
+};
+
+// Row `x` into the panels of both operands: entry p of the row goes to panel p / width.
+template <int width, class T>
+FML_INLINE void spread(const T* x, std::ptrdiff_t d, double bias, double scale, std::ptrdiff_t ld,
+                       std::ptrdiff_t depth, double* panels) {
+    for (std::ptrdiff_t p = 0; p < ld; p += width, panels += width * depth) {
+        if (p + width <= d) {
+            for (int c = 0; c < width; ++c) panels[c] = scale * x[p + c];
+        } else {
+            for (int c = 0; c < width; ++c)
+                panels[c] = p + c < d ? scale * x[p + c] : p + c == d ? scale * bias : 0.0;
+        }
+    }
+}
+
+template <class T>
+void dense_gram(const Rows<T>& X, double bias, const std::int32_t* rows, const double* kappa,
+                std::ptrdiff_t m, std::ptrdiff_t ld, double* scratch, double* H) {
+    constexpr int cols = tile_cols<double>;
+    for (std::ptrdiff_t i0 = 0; i0 < m; i0 += gram_depth) {
+        const std::ptrdiff_t depth = m - i0 < gram_depth ? m - i0 : gram_depth;
+        double *A = scratch, *B = scratch + ld * depth;
+        for (std::ptrdiff_t i = 0; i < depth; ++i) {
+            const T* x = X.data + rows[i0 + i] * X.d;
+            spread<tile_rows>(x, X.d, bias, kappa[i0 + i], ld, depth, A + i * tile_rows);
+            spread<cols>(x, X.d, bias, 1.0, ld, depth, B + i * cols);
+        }
+        for (std::ptrdiff_t c = 0; c < ld; c += cols) {
+            const std::ptrdiff_t first = c / tile_rows;  // the panel of the diagonal
+            AddTo sums{H + first * tile_rows * ld + c, ld};
+            multiply_panel(A + first * tile_rows * depth, ld / tile_rows - first, B + c * depth,
+                           depth, static_cast<double*>(nullptr), sums);
+        }
+    }
+}
+
+template <class T>
+void sparse_gram(const Rows<T>& X, double bias, const std::int32_t* rows, const double* kappa,
+                 std::ptrdiff_t m, std::ptrdiff_t ld, double* H) {
+    double* last = H + X.d * ld;
+    for (std::ptrdiff_t i = 0; i < m; ++i) {
+        const std::int32_t begin = X.indptr[rows[i]], end = X.indptr[rows[i] + 1];
+        for (std::int32_t q = begin; q < end; ++q) {
+            const std::int32_t p = X.indices[q];
+            const double x = kappa[i] * X.data[q];
+            for (std::int32_t r = begin; r <= q; ++r) {
+                const std::int32_t s = X.indices[r];
+                H[p > s ? p * ld + s : s * ld + p] += x * X.data[r];
+            }
+            last[p] += bias * x;
+        }
+        last[X.d] += bias * bias * kappa[i];
+    }
+}
+
+// scratch: 2 ld gram_depth values, dense only; ld is a multiple of both sides of a tile, > d.
+template <class T>
+void gram_block(const Rows<T>& X, double bias, const std::int32_t* rows, const double* kappa,
+                std::ptrdiff_t m, std::ptrdiff_t ld, double* scratch, double* H) {
+    if (X.indptr)
+        sparse_gram(X, bias, rows, kappa, m, ld, H);
+    else
+        dense_gram(X, bias, rows, kappa, m, ld, scratch, H);
+}
+
+// L L' = H + ridge I, by rows, so that all sums run along them. A pivot that rounding has lost
+// becomes infinite, which leaves its entry of the solution zero.
+inline void factor(const double* H, std::ptrdiff_t n, std::ptrdiff_t ld, double ridge, double* L) {
+    for (std::ptrdiff_t i = 0; i < n; ++i) {
+        double* row = L + i * ld;
+        for (std::ptrdiff_t j = 0; j < i; ++j)
+            row[j] = (H[i * ld + j] - dense_dot(row, j, L + j * ld)) / L[j * ld + j];
+        const double diagonal = H[i * ld + i] + ridge;
+        const double pivot = diagonal - dense_dot(row, i, row);
+        row[i] = pivot > 1e-15 * diagonal ? std::sqrt(pivot) : 1e150;
+    }
+}
+
+// x = (L L')^-1 x
+inline void solve(const double* L, std::ptrdiff_t n, std::ptrdiff_t ld, double* x) {
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        x[i] = (x[i] - dense_dot(L + i * ld, i, x)) / L[i * ld + i];
+    for (std::ptrdiff_t i = n; i-- > 0;) {
+        const double* row = L + i * ld;
+        const double xi = x[i] /= row[i];
+#pragma omp simd
+        for (std::ptrdiff_t j = 0; j < i; ++j) x[j] -= xi * row[j];
+    }
+}

@@ -1,0 +1,25 @@
+#pragma once
+// Rows of the interior point method. Internal to the family.
+#include "linear_svm/linear_svm.h"
+
+namespace fastml {
+
+// The loss of a row is one hinge, C max(0, m - sign z), or two (regression), each with
+//   alpha in (0, C), beta = C - alpha, slack and over > 0, slack - over = sign z - m,
+// and, at the optimum, alpha slack = beta over = 0. Arrays have the first hinges of all rows, then
+// the second.
+struct Hinges {
+    Problem problem;
+    std::ptrdiff_t n;
+    double *alpha, *beta, *slack, *over;
+    double *by_alpha, *by_beta;  // products of the predictor's changes, which the corrector makes up
+};
+
+// Of rows, to be added; `longest` is the least.
+struct HingeSums {
+    double loss, dual;             // sum of C max(0, m - sign z), of m alpha
+    double product, slope, curve;  // alpha slack + beta over after a step of t: with t and t²
+    double longest;                // the step that takes the first of the four to zero
+};
+
+}  // namespace fastml

@@ -1,0 +1,3 @@
+#include "linear_svm/passes.inl.h"
+
+#include "linear_svm/gram.inl.h"

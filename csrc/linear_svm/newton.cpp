@@ -1,0 +1,108 @@
+#include "linear_svm/squared.h"
+
+namespace fastml {
+namespace {
+
+template <class T> class Newton final : public SquaredSolver<T> {
+    using Base = SquaredSolver<T>;
+    using Base::converged, Base::done, Base::gap, Base::gram_, Base::limits_, Base::n_iter;
+    using Base::now_, Base::passes_, Base::primal, Base::trial_;
+
+  public:
+    Newton(const Rows<T>& X, const Problem& problem, const Limits& limits)
+        : Base(X, problem, limits), step_(passes_.width) {}
+    bool ok() const override { return Base::ok() && step_; }
+
+    Status advance(int n_threads) noexcept override {
+        Status status = Status::ok;
+        if (n_iter == 0) {
+            status = this->measure(*now_, true, n_threads);
+            if (status != Status::ok || judge()) return status;
+        }
+        ++n_iter;
+        if ((status = this->update_gram(n_threads)) != Status::ok) return status;
+        gram_.factorise(1);
+        const ptrdiff_t width = passes_.width;
+        for (ptrdiff_t p = 0; p < width; ++p) step_[p] = now_->u[p] - now_->w[p];
+        gram_.solve(step_.get());
+        for (ptrdiff_t p = 0; p < width; ++p) trial_->w[p] = now_->w[p] + step_[p];
+        if ((status = this->measure(*trial_, false, n_threads)) != Status::ok) return status;
+        const double first = derivative(*now_), last = derivative(*trial_);
+        if (std::fabs(last) > accepted * std::fabs(first)) {
+            if ((status = search(first, last, n_threads)) != Status::ok) return status;
+        }
+        const double before = primal;
+        swap_points();
+        const bool stuck = !judge() && !(primal < before) && n_iter > 1;
+        // What is left is rounding.
+        if (stuck) done = converged = true;
+        return status;
+    }
+
+  private:
+    // A slope that has fallen to so much of the first one is as good as none.
+    static constexpr double accepted = 0.3;
+
+    double derivative(const Point& p) const {
+        return dot(p.w.get(), step_.get(), passes_.width) -
+               dot(p.u.get(), step_.get(), passes_.width);
+    }
+
+    // Ends where the gap is small enough, or nothing is left to try.
+    bool judge() {
+        const double norm = dot(now_->w.get(), now_->w.get(), passes_.width);
+        primal = norm / 2 + now_->sums.loss;
+        gap = primal - now_->sums.dual + dot(now_->u.get(), now_->u.get(), passes_.width) / 2;
+        converged = gap <= limits_.tol * primal;
+        done = converged || n_iter >= limits_.max_iter || !std::isfinite(gap);
+        return done;
+    }
+
+    // Moves the trial to where the derivative along the step is about zero: it is piecewise linear
+    // and grows.
+    Status search(double first, double last, int n_threads) {
+        const ptrdiff_t n = passes_.n, width = passes_.width;
+        for (ptrdiff_t i = 0; i < n; ++i) trial_->z[i] -= now_->z[i];
+        const double along = dot(now_->w.get(), step_.get(), width);
+        const double length = dot(step_.get(), step_.get(), width);
+        double low = 0, at_low = first, high = last > 0 ? 1 : 0, at_high = last, t = 1;
+        if (last < 0) low = 1, at_low = last;
+        for (int i = 0; i < 50; ++i) {
+            if (high == 0)
+                t = 2 * low;
+            else
+                t = i % 3 == 2 ? (low + high) / 2
+                               : low + (high - low) * at_low / (at_low - at_high);
+            double slope;
+            const Status status = this->slope(trial_->z.get(), t, &slope, n_threads);
+            if (status != Status::ok) return status;
+            slope += along + t * length;
+            if (!(std::fabs(slope) > accepted * std::fabs(first))) break;
+            if (slope < 0)
+                low = t, at_low = slope;
+            else
+                high = t, at_high = slope;
+        }
+        for (ptrdiff_t p = 0; p < width; ++p) trial_->w[p] = now_->w[p] + t * step_[p];
+        for (ptrdiff_t i = 0; i < n; ++i) trial_->z[i] = now_->z[i] + t * trial_->z[i];
+        return this->measure(*trial_, true, n_threads);
+    }
+
+    void swap_points() {
+        std::swap(now_, trial_);
+        this->w = now_->w.get();
+    }
+
+    Scratch<double> step_;
+};
+
+}  // namespace
+
+template <class T>
+Solver* newton(const Rows<T>& X, const Problem& problem, const Limits& limits) noexcept {
+    return checked(new (std::nothrow) Newton<T>(X, problem, limits));
+}
+template Solver* newton(const Rows<float>&, const Problem&, const Limits&) noexcept;
+template Solver* newton(const Rows<double>&, const Problem&, const Limits&) noexcept;
+
+}  // namespace fastml

@@ -1,0 +1,116 @@
+// What all solvers do with rows. Sums are in double, whatever X is.
+#include "common/gemm.inl.h"
+
+template <class T>
+FML_INLINE double sparse_dot(const Rows<T>& X, std::ptrdiff_t i, const double* w) {
+    double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+    const std::int32_t end = X.indptr[i + 1];
+    std::int32_t q = X.indptr[i];
+    for (; q + 4 <= end; q += 4) {
+        s0 += X.data[q] * w[X.indices[q]];
+        s1 += X.data[q + 1] * w[X.indices[q + 1]];
+        s2 += X.data[q + 2] * w[X.indices[q + 2]];
+        s3 += X.data[q + 3] * w[X.indices[q + 3]];
+    }
+    for (; q < end; ++q) s0 += X.data[q] * w[X.indices[q]];
+    return (s0 + s1) + (s2 + s3);
+}
+
+// One row; four sums, or each would wait for the one before.
+template <class T>
+FML_INLINE double dense_dot(const T* x, std::ptrdiff_t d, const double* w) {
+    using Vec = Simd<double>::Vec;
+    constexpr int lanes = Simd<double>::lanes;
+    Vec s[4];
+    FML_UNROLL
+    for (int v = 0; v < 4; ++v) s[v] = broadcast<Vec>(0.0);
+    std::ptrdiff_t p = 0;
+    for (; p + 4 * lanes <= d; p += 4 * lanes) {
+        FML_UNROLL
+        for (int v = 0; v < 4; ++v)
+            s[v] += load_as<double>(x + p + v * lanes) * load<Vec>(w + p + v * lanes);
+    }
+    const Vec all = (s[0] + s[1]) + (s[2] + s[3]);
+    double sum = 0;
+    for (int l = 0; l < lanes; ++l) sum += all[l];
+    for (; p < d; ++p) sum += x[p] * w[p];
+    return sum;
+}
+
+// z[i - begin] = x_i w + offset for rows [begin, end).
+template <class T>
+void margins_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, const double* w,
+                   double offset, double* z) {
+    std::ptrdiff_t i = begin;
+    if (X.indptr) {
+        for (; i < end; ++i) z[i - begin] = sparse_dot(X, i, w) + offset;
+        return;
+    }
+    const std::ptrdiff_t d = X.d;
+    for (; i + 4 <= end; i += 4) {
+        const T *x0 = X.data + i * d, *x1 = x0 + d, *x2 = x1 + d, *x3 = x2 + d;
+        double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+#pragma omp simd reduction(+ : s0, s1, s2, s3)
+        for (std::ptrdiff_t p = 0; p < d; ++p) {
+            s0 += x0[p] * w[p];
+            s1 += x1[p] * w[p];
+            s2 += x2[p] * w[p];
+            s3 += x3[p] * w[p];
+        }
+        double* to = z + (i - begin);
+        to[0] = s0 + offset;
+        to[1] = s1 + offset;
+        to[2] = s2 + offset;
+        to[3] = s3 + offset;
+    }
+    for (; i < end; ++i) z[i - begin] = dense_dot(X.data + i * d, d, w) + offset;
+}
+
+template <class T>
+FML_INLINE void add_row(const Rows<T>& X, std::ptrdiff_t i, double a, double* u) {
+    if (X.indptr) {
+        for (std::int32_t q = X.indptr[i]; q < X.indptr[i + 1]; ++q)
+            u[X.indices[q]] += a * X.data[q];
+        return;
+    }
+    const T* x = X.data + i * X.d;
+#pragma omp simd
+    for (std::ptrdiff_t p = 0; p < X.d; ++p) u[p] += a * x[p];
+}
+
+// u (d + 1) += the sum of a[i - begin] x_i over rows [begin, end).
+template <class T>
+void combine_block(const Rows<T>& X, double bias, std::ptrdiff_t begin, std::ptrdiff_t end,
+                   const double* a, double* u) {
+    double sum = 0;
+    for (std::ptrdiff_t i = 0; i < end - begin; ++i) sum += a[i];
+    u[X.d] += bias * sum;
+    std::ptrdiff_t i = begin;
+    if (!X.indptr) {
+        const std::ptrdiff_t d = X.d;
+        for (; i + 4 <= end; i += 4, a += 4) {
+            const double a0 = a[0], a1 = a[1], a2 = a[2], a3 = a[3];
+            if (a0 == 0 && a1 == 0 && a2 == 0 && a3 == 0) continue;
+            const T *x0 = X.data + i * d, *x1 = x0 + d, *x2 = x1 + d, *x3 = x2 + d;
+#pragma omp simd
+            for (std::ptrdiff_t p = 0; p < d; ++p)
+                u[p] += (a0 * x0[p] + a1 * x1[p]) + (a2 * x2[p] + a3 * x3[p]);
+        }
+    }
+    for (; i < end; ++i, ++a)
+        if (*a != 0) add_row(X, i, *a, u);
+}
+
+// |x_i|² for rows [begin, end), the constant column included.
+template <class T>
+void norms_block(const Rows<T>& X, double bias, std::ptrdiff_t begin, std::ptrdiff_t end,
+                 double* out) {
+    for (std::ptrdiff_t i = begin; i < end; ++i) {
+        const T* x = X.indptr ? X.data + X.indptr[i] : X.data + i * X.d;
+        const std::ptrdiff_t size = X.indptr ? X.indptr[i + 1] - X.indptr[i] : X.d;
+        double sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (std::ptrdiff_t p = 0; p < size; ++p) sum += static_cast<double>(x[p]) * x[p];
+        out[i - begin] = sum + bias * bias;
+    }
+}
