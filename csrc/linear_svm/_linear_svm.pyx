@@ -34,6 +34,10 @@ cdef extern from "linear_svm/linear_svm.h" namespace "fastml" nogil:
     CSolver* c_newton "fastml::newton"[T](const CRows[T]&, const CProblem&, const Limits&) noexcept
     CSolver* c_interior "fastml::interior"[T](
         const CRows[T]&, const CProblem&, const Limits&) noexcept
+    CSolver* c_descent "fastml::descent"[T](
+        const CRows[T]&, const CProblem&, const Limits&) noexcept
+    CSolver* c_gram_descent "fastml::gram_descent"[T](
+        const CRows[T]&, const T*, const CProblem&, const Limits&) noexcept
     Status c_advance "fastml::advance"(CSolver* const*, Py_ssize_t, bool_t, int) noexcept
     Status c_scores "fastml::scores"[T](
         const CRows[T]&, const double*, const double*, Py_ssize_t, double*, int) noexcept
@@ -77,16 +81,22 @@ cdef class Solver:
             out[p] = self.c.w[p]
 
 
-cdef CSolver* make(str method, Rows rows, CProblem problem, Limits limits,
+cdef CSolver* make(str method, Rows rows, CProblem problem, Limits limits, K,
                    const floating* kind) except NULL:
     cdef CRows[floating] X = of[floating](rows, kind)
+    cdef const floating[:, ::1] gram
     cdef CSolver* made = NULL
     if method == "newton":
         made = c_newton(X, problem, limits)
     elif method == "interior":
         made = c_interior(X, problem, limits)
+    elif method == "descent":
+        made = c_descent(X, problem, limits)
+    elif method == "gram_descent":
+        gram = K
+        made = c_gram_descent(X, &gram[0, 0], problem, limits)
     else:
-        raise ValueError(method)
+        raise ValueError(f"there is no method {method!r}")
     if made is NULL:
         raise MemoryError("fastml: a solver could not allocate its memory")
     return made
@@ -104,6 +114,7 @@ def solver(
     double tol,
     int max_iter,
     unsigned int seed,
+    K=None,               # IN, (n, n) of the dtype of the rows, for "gram_descent"
 ):
     """A solver of `method` for one problem."""
     cdef Solver made = Solver()
@@ -113,11 +124,11 @@ def solver(
     problem.epsilon, problem.bias = epsilon, bias
     problem.regression, problem.squared = regression, squared
     limits.tol, limits.max_iter, limits.seed = tol, max_iter, seed
-    made.kept = rows, b, C
+    made.kept = rows, b, C, K
     if rows.X.dtype == "float32":
-        made.c = make[float](method, rows, problem, limits, NULL)
+        made.c = make[float](method, rows, problem, limits, K, NULL)
     else:
-        made.c = make[double](method, rows, problem, limits, NULL)
+        made.c = make[double](method, rows, problem, limits, K, NULL)
     return made
 
 

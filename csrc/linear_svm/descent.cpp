@@ -1,0 +1,129 @@
+#include "linear_svm/descent.h"
+
+// std headers come before any target region
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "common/isa.h"
+#include "linear_svm/passes.h"
+
+#define FML_KERNEL "linear_svm/descent.inl.h"
+#include "common/foreach_isa.h"
+
+namespace fastml {
+namespace {
+
+// Multiply-adds of a round: some milliseconds.
+constexpr double round_work = 1e7;
+
+template <class T> class CoordinateDescent final : public Solver {
+  public:
+    // K: the Gram matrix, or null.
+    CoordinateDescent(const Rows<T>& X, const T* K, const Problem& problem, const Limits& limits)
+        : limits_(limits), passes_(X, problem.bias), K_(K), n_(passes_.n), a_(n_), norms_(n_),
+          z_(n_), w_(passes_.width), order_(n_) {
+        if (!ok()) return;
+        std::fill_n(a_.get(), n_, 0.0);
+        std::fill_n(z_.get(), n_, 0.0);
+        std::fill_n(w_.get(), passes_.width, 0.0);
+        for (ptrdiff_t i = 0; i < n_; ++i) order_[i] = static_cast<std::int32_t>(i);
+        s_ = {problem, n_, a_.get(), K ? z_.get() : w_.get(), norms_.get(), order_.get(),
+              n_, 0x9e3779b97f4a7c15ull + limits.seed, 1e300, 0, 0};
+        w = w_.get();
+    }
+    bool ok() const { return passes_ && a_ && norms_ && z_ && w_ && order_; }
+
+    Status advance(int n_threads) noexcept override {
+        if (n_iter == 0) {
+            if (K_)
+                for (ptrdiff_t i = 0; i < n_; ++i) norms_[i] = K_[i * n_ + i];
+            else
+                passes_.bodies.norms(passes_.X, passes_.bias, 0, n_, norms_.get());
+        }
+        const auto sweep = K_ ? FML_PICK(sweep_gram<T>) : FML_PICK(sweep_rows<T>);
+        const double each = K_ ? static_cast<double>(n_) * n_ : 2 * passes_.entries;
+        for (double work = 0; work < round_work && !done && n_iter < limits_.max_iter;
+             work += each) {
+            const bool all = s_.active == n_;
+            sweep(passes_.X, K_, s_);
+            ++n_iter;
+            if (n_iter == 1) first_ = s_.sum;
+            const bool small = s_.problem.regression ? s_.sum <= limits_.tol * first_
+                                                     : s_.worst <= limits_.tol / 2;
+            if (!small) {
+                exact_ = false;
+                continue;
+            }
+            s_.active = n_;
+            s_.shrinks = 1e300;
+            if (!all) continue;
+            if (exact_ || !K_) {
+                done = converged = true;
+            } else {
+                // What the rounding of K did to X w.
+                const Status status = refresh(n_threads);
+                if (status != Status::ok) return status;
+                exact_ = true;
+            }
+        }
+        done = done || n_iter >= limits_.max_iter;
+        return done ? finish(n_threads) : Status::ok;
+    }
+
+  private:
+    // w = X'a, z = X w.
+    Status refresh(int n_threads) {
+        const auto nothing = [](ptrdiff_t, ptrdiff_t, ptrdiff_t) {};
+        const Status status =
+            passes_.sweep(nullptr, nullptr, a_.get(), w_.get(), n_threads, nothing);
+        if (status != Status::ok) return status;
+        return passes_.sweep(w_.get(), z_.get(), nullptr, nullptr, n_threads, nothing);
+    }
+
+    Status finish(int n_threads) {
+        const Status status = refresh(n_threads);
+        if (status != Status::ok) return status;
+        const Problem& p = s_.problem;
+        const double norm = dot(w_.get(), w_.get(), passes_.width) / 2;
+        double loss = 0, dual = 0;
+        for (ptrdiff_t i = 0; i < n_; ++i) {
+            const double e = p.b[i] - z_[i], a = std::fabs(a_[i]);
+            const double v = std::max(0.0, p.regression ? std::fabs(e) - p.epsilon : p.b[i] * e);
+            loss += p.C[i] * (p.squared ? v * v : v);
+            dual += p.b[i] * a_[i] - p.epsilon * a - (p.squared ? a * a / (4 * p.C[i]) : 0);
+        }
+        primal = norm + loss;
+        gap = primal - (dual - norm);
+        return status;
+    }
+
+    const Limits limits_;
+    Passes<T> passes_;
+    const T* const K_;
+    const ptrdiff_t n_;
+    Scratch<double> a_, norms_, z_, w_;
+    Scratch<std::int32_t> order_;
+    Descent s_{};
+    double first_ = 0;     // the sum of violations in the first sweep
+    bool exact_ = false;   // z is X w but for what the last sweep did to it
+};
+
+}  // namespace
+
+template <class T>
+Solver* descent(const Rows<T>& X, const Problem& problem, const Limits& limits) noexcept {
+    return checked(new (std::nothrow) CoordinateDescent<T>(X, nullptr, problem, limits));
+}
+template <class T>
+Solver* gram_descent(const Rows<T>& X, const T* K, const Problem& problem,
+                     const Limits& limits) noexcept {
+    return checked(new (std::nothrow) CoordinateDescent<T>(X, K, problem, limits));
+}
+#define FML_INSTANTIATE(T)                                                               \
+    template Solver* descent(const Rows<T>&, const Problem&, const Limits&) noexcept;    \
+    template Solver* gram_descent(const Rows<T>&, const T*, const Problem&, const Limits&) noexcept;
+FML_INSTANTIATE(float)
+FML_INSTANTIATE(double)
+
+}  // namespace fastml

@@ -1,0 +1,113 @@
+// One sweep of dual coordinate descent; see descent.h.
+#include "linear_svm/passes.inl.h"
+
+// y += a x
+template <class T>
+FML_INLINE void axpy(const T* x, std::ptrdiff_t n, double a, double* y) {
+    using Vec = Simd<double>::Vec;
+    constexpr int lanes = Simd<double>::lanes;
+    const Vec scale = broadcast<Vec>(a);
+    std::ptrdiff_t p = 0;
+    for (; p + 4 * lanes <= n; p += 4 * lanes) {
+        FML_UNROLL
+        for (int v = 0; v < 4; ++v) {
+            double* to = y + p + v * lanes;
+            store(to, load<Vec>(to) + load_as<double>(x + p + v * lanes) * scale);
+        }
+    }
+    for (; p < n; ++p) y[p] += a * x[p];
+}
+
+// Where the gradient comes from: rows, or their Gram matrix.
+template <class T> struct FromRows {
+    const Rows<T>& X;
+    double bias;
+    FML_INLINE double product(const Descent& s, std::ptrdiff_t i) const {
+        const double last = bias * s.at[X.d];
+        return (X.indptr ? sparse_dot(X, i, s.at) : dense_dot(X.data + i * X.d, X.d, s.at)) + last;
+    }
+    FML_INLINE void add(const Descent& s, std::ptrdiff_t i, double change) const {
+        s.at[X.d] += change * bias;
+        if (X.indptr)
+            add_row(X, i, change, s.at);
+        else
+            axpy(X.data + i * X.d, X.d, change, s.at);
+    }
+    // Rows come in no order that the machine could foresee.
+    FML_INLINE void soon(std::ptrdiff_t i) const {
+        const std::ptrdiff_t first = X.indptr ? X.indptr[i] : i * X.d;
+        FML_PREFETCH(X.data + first);
+        if (!X.indptr) return;
+        FML_PREFETCH(X.indices + first);
+        FML_PREFETCH(X.indices + first + 16);
+        FML_PREFETCH(X.data + first + 64 / sizeof(T));
+    }
+};
+template <class T> struct FromGram {
+    const T* K;
+    FML_INLINE double product(const Descent& s, std::ptrdiff_t i) const { return s.at[i]; }
+    FML_INLINE void add(const Descent& s, std::ptrdiff_t i, double change) const {
+        axpy(K + i * s.n, s.n, change, s.at);
+    }
+    FML_INLINE void soon(std::ptrdiff_t) const {}
+};
+
+inline void shuffle(Descent& s) {
+    for (std::ptrdiff_t t = s.active - 1; t > 0; --t) {
+        s.state ^= s.state << 13;
+        s.state ^= s.state >> 7;
+        s.state ^= s.state << 17;
+        const std::ptrdiff_t r = (s.state >> 32) * static_cast<std::uint64_t>(t + 1) >> 32;
+        const std::int32_t kept = s.order[t];
+        s.order[t] = s.order[r];
+        s.order[r] = kept;
+    }
+}
+
+// The least of Q (x - a)² / 2 + G (x - a) + epsilon |x| over [low, high].
+FML_INLINE double best_value(double a, double G, double Q, double epsilon, double low, double high) {
+    if (!(Q > 0)) return G < -epsilon ? high : G > epsilon ? low : a;
+    const double v = a - G / Q, e = epsilon / Q;
+    const double x = v > e ? v - e : v < -e ? v + e : 0;
+    return x < low ? low : x > high ? high : x;
+}
+
+template <class Source> FML_INLINE void sweep(const Source& source, Descent& s) {
+    const Problem& p = s.problem;
+    shuffle(s);
+    s.worst = s.sum = 0;
+    for (std::ptrdiff_t t = 0; t < s.active; ++t) {
+        if (t + 3 < s.active) source.soon(s.order[t + 3]);
+        const std::ptrdiff_t i = s.order[t];
+        const double a = s.a[i], most = p.squared ? 1e300 : p.C[i];
+        const double curve = p.squared ? 1 / (2 * p.C[i]) : 0;
+        const double high = p.regression || p.b[i] > 0 ? most : 0;
+        const double low = p.regression || p.b[i] < 0 ? -most : 0;
+        const double G = source.product(s, i) - p.b[i] + curve * a;
+        // How fast the objective falls if a grows, and if it shrinks.
+        const double up = a < high ? -G - (a >= 0 ? p.epsilon : -p.epsilon) : -1e300;
+        const double down = a > low ? G + (a > 0 ? p.epsilon : -p.epsilon) : -1e300;
+        const double violation = up > down ? up : down;
+        if (violation <= 0) {
+            if (violation < -s.shrinks) {
+                s.order[t--] = s.order[--s.active];
+                s.order[s.active] = static_cast<std::int32_t>(i);
+            }
+            continue;
+        }
+        s.worst = violation > s.worst ? violation : s.worst;
+        s.sum += violation;
+        const double next = best_value(a, G, s.norms[i] + curve, p.epsilon, low, high);
+        if (next == a) continue;
+        s.a[i] = next;
+        source.add(s, i, next - a);
+    }
+    s.shrinks = s.worst > 0 ? s.worst : 1e300;
+}
+
+template <class T> void sweep_rows(const Rows<T>& X, const T*, Descent& s) {
+    sweep(FromRows<T>{X, s.problem.bias}, s);
+}
+template <class T> void sweep_gram(const Rows<T>&, const T* K, Descent& s) {
+    sweep(FromGram<T>{K}, s);
+}
