@@ -22,6 +22,7 @@ cdef extern from "linear_svm/linear_svm.h" namespace "fastml" nogil:
         double tol
         int max_iter
         uint32_t seed
+        const double* start
 
     cdef cppclass CSolver "fastml::Solver":
         bool_t done
@@ -36,11 +37,17 @@ cdef extern from "linear_svm/linear_svm.h" namespace "fastml" nogil:
         const CRows[T]&, const CProblem&, const Limits&) noexcept
     CSolver* c_descent "fastml::descent"[T](
         const CRows[T]&, const CProblem&, const Limits&) noexcept
+    CSolver* c_lasso "fastml::lasso"[T](const CRows[T]&, const CProblem&, const Limits&) noexcept
+    CSolver* c_crammer_singer "fastml::crammer_singer"[T](
+        const CRows[T]&, double, const int32_t*, const double*, Py_ssize_t, const Limits&) noexcept
     CSolver* c_gram_descent "fastml::gram_descent"[T](
         const CRows[T]&, const T*, const CProblem&, const Limits&) noexcept
     Status c_advance "fastml::advance"(CSolver* const*, Py_ssize_t, bool_t, int) noexcept
     Status c_scores "fastml::scores"[T](
         const CRows[T]&, const double*, const double*, Py_ssize_t, double*, int) noexcept
+
+    Status c_combine "fastml::combine"[T](
+        const CRows[T]&, double, const double*, double*, int) noexcept
 
 bind_pool(the_pool())
 
@@ -90,6 +97,8 @@ cdef CSolver* make(str method, Rows rows, CProblem problem, Limits limits, K,
         made = c_newton(X, problem, limits)
     elif method == "interior":
         made = c_interior(X, problem, limits)
+    elif method == "lasso":
+        made = c_lasso(X, problem, limits)
     elif method == "descent":
         made = c_descent(X, problem, limits)
     elif method == "gram_descent":
@@ -97,6 +106,16 @@ cdef CSolver* make(str method, Rows rows, CProblem problem, Limits limits, K,
         made = c_gram_descent(X, &gram[0, 0], problem, limits)
     else:
         raise ValueError(f"there is no method {method!r}")
+    return held(made)
+
+
+cdef CSolver* make_joint(Rows rows, double bias, const int32_t[::1] codes, const double[::1] C,
+                         Py_ssize_t n_classes, Limits limits, const floating* kind) except NULL:
+    cdef CRows[floating] X = of[floating](rows, kind)
+    return held(c_crammer_singer(X, bias, &codes[0], &C[0], n_classes, limits))
+
+
+cdef CSolver* held(CSolver* made) except NULL:
     if made is NULL:
         raise MemoryError("fastml: a solver could not allocate its memory")
     return made
@@ -115,6 +134,7 @@ def solver(
     int max_iter,
     unsigned int seed,
     K=None,               # IN, (n, n) of the dtype of the rows, for "gram_descent"
+    const double[::1] start=None,  # IN, (d + 1), for "lasso"
 ):
     """A solver of `method` for one problem."""
     cdef Solver made = Solver()
@@ -124,11 +144,37 @@ def solver(
     problem.epsilon, problem.bias = epsilon, bias
     problem.regression, problem.squared = regression, squared
     limits.tol, limits.max_iter, limits.seed = tol, max_iter, seed
+    limits.start = NULL
+    if start is not None:
+        limits.start = &start[0]
     made.kept = rows, b, C, K
     if rows.X.dtype == "float32":
         made.c = make[float](method, rows, problem, limits, K, NULL)
     else:
         made.c = make[double](method, rows, problem, limits, K, NULL)
+    return made
+
+
+def joint_solver(
+    Rows rows,
+    double bias,
+    const int32_t[::1] codes,  # IN, in [0, n_classes)
+    const double[::1] C,       # IN
+    Py_ssize_t n_classes,
+    double tol,
+    int max_iter,
+    unsigned int seed,
+):
+    """A solver for all classes at once."""
+    cdef Solver made = Solver()
+    cdef Limits limits
+    limits.tol, limits.max_iter, limits.seed = tol, max_iter, seed
+    limits.start = NULL
+    made.kept = rows, codes, C
+    if rows.X.dtype == "float32":
+        made.c = make_joint[float](rows, bias, codes, C, n_classes, limits, NULL)
+    else:
+        made.c = make_joint[double](rows, bias, codes, C, n_classes, limits, NULL)
     return made
 
 
@@ -141,6 +187,30 @@ def advance(list solvers, bint apart, int n_threads):
         pointers[k] = <Py_ssize_t>(<Solver?>solvers[k]).c
     with nogil:
         status = c_advance(<CSolver* const*>&pointers[0], n, apart, n_threads)
+    check(status)
+
+
+def combine(
+    Rows rows,
+    double bias,
+    const double[::1] a,  # IN, (n)
+    double[::1] out,      # OUT, (d + 1)
+    int n_threads,
+):
+    """The sum of a_i x_i."""
+    cdef CRows[float] single
+    cdef CRows[double] double_
+    cdef bint is_single = rows.X.dtype == "float32"
+    cdef Status status
+    if is_single:
+        single = of[float](rows, NULL)
+    else:
+        double_ = of[double](rows, NULL)
+    with nogil:
+        if is_single:
+            status = c_combine(single, bias, &a[0], &out[0], n_threads)
+        else:
+            status = c_combine(double_, bias, &a[0], &out[0], n_threads)
     check(status)
 
 

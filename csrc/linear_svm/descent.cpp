@@ -111,6 +111,8 @@ template <class T> class CoordinateDescent final : public Solver {
 
 }  // namespace
 
+void gram_sweep(const double* K, Descent& s) { FML_PICK(sweep_gram<double>)({}, K, s); }
+
 template <class T>
 Solver* descent(const Rows<T>& X, const Problem& problem, const Limits& limits) noexcept {
     return checked(new (std::nothrow) CoordinateDescent<T>(X, nullptr, problem, limits));

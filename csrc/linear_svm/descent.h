@@ -17,4 +17,7 @@ struct Descent {
     double worst, sum;         // of violations in the last sweep
 };
 
+// One sweep with the Gram matrix K (n, n).
+void gram_sweep(const double* K, Descent& s);
+
 }  // namespace fastml

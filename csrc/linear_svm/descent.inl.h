@@ -52,7 +52,8 @@ template <class T> struct FromGram {
     FML_INLINE void soon(std::ptrdiff_t) const {}
 };
 
-inline void shuffle(Descent& s) {
+// The first `active` of `order`.
+template <class State> void shuffle(State& s) {
     for (std::ptrdiff_t t = s.active - 1; t > 0; --t) {
         s.state ^= s.state << 13;
         s.state ^= s.state >> 7;

@@ -28,6 +28,7 @@ struct Limits {
     double tol;
     int max_iter;
     std::uint32_t seed;
+    const double* start;  // weights (X.d + 1) that `lasso` starts from, or null
 };
 
 // Advances by one round, which takes a fraction of a second or works on the pool, until `done`.
@@ -86,5 +87,9 @@ Status advance(Solver* const* solvers, std::ptrdiff_t count, bool apart, int n_t
 template <class T>
 Status scores(const Rows<T>& X, const double* W, const double* offsets, std::ptrdiff_t k, double* out,
               int n_threads) noexcept;
+
+// out (X.d + 1) = X'a, a (n).
+template <class T>
+Status combine(const Rows<T>& X, double bias, const double* a, double* out, int n_threads) noexcept;
 
 }  // namespace fastml

@@ -32,7 +32,7 @@ template <class T> class Newton final : public SquaredSolver<T> {
             if ((status = search(first, last, n_threads)) != Status::ok) return status;
         }
         const double before = primal;
-        swap_points();
+        this->exchange();
         const bool stuck = !judge() && !(primal < before) && n_iter > 1;
         // What is left is rounding.
         if (stuck) done = converged = true;
@@ -86,11 +86,6 @@ template <class T> class Newton final : public SquaredSolver<T> {
         for (ptrdiff_t p = 0; p < width; ++p) trial_->w[p] = now_->w[p] + t * step_[p];
         for (ptrdiff_t i = 0; i < n; ++i) trial_->z[i] = now_->z[i] + t * trial_->z[i];
         return this->measure(*trial_, true, n_threads);
-    }
-
-    void swap_points() {
-        std::swap(now_, trial_);
-        this->w = now_->w.get();
     }
 
     Scratch<double> step_;

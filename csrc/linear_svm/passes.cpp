@@ -101,4 +101,15 @@ template Status scores(const Rows<float>&, const double*, const double*, ptrdiff
 template Status scores(const Rows<double>&, const double*, const double*, ptrdiff_t, double*,
                        int) noexcept;
 
+template <class T>
+Status combine(const Rows<T>& X, double bias, const double* a, double* out,
+               int n_threads) noexcept {
+    Passes<T> passes(X, bias);
+    if (!passes) return Status::no_memory;
+    return passes.sweep(nullptr, nullptr, a, out, n_threads,
+                        [](ptrdiff_t, ptrdiff_t, ptrdiff_t) {});
+}
+template Status combine(const Rows<float>&, double, const double*, double*, int) noexcept;
+template Status combine(const Rows<double>&, double, const double*, double*, int) noexcept;
+
 }  // namespace fastml

@@ -1,5 +1,7 @@
 #pragma once
 // Squared losses on the primal: what Newton's method and the lasso share. Internal to the family.
+#include <utility>
+
 #include "linear_svm/passes.h"
 
 namespace fastml {
@@ -26,6 +28,10 @@ template <class T> class SquaredSolver : public Solver {
     }
 
   protected:
+    void exchange() {
+        std::swap(now_, trial_);
+        this->w = now_->w.get();
+    }
     // z (unless given), a and u of p.w.
     Status measure(Point& p, bool z_is_known, int n_threads) noexcept;
     // Adds to the Hessian the rows that came in, takes off those that left.
