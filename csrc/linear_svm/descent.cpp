@@ -21,26 +21,20 @@ template <class T> class CoordinateDescent final : public Solver {
   public:
     // K: the Gram matrix, or null.
     CoordinateDescent(const Rows<T>& X, const T* K, const Problem& problem, const Limits& limits)
-        : limits_(limits), passes_(X, problem.bias), K_(K), n_(passes_.n), a_(n_), norms_(n_),
-          z_(n_), w_(passes_.width), order_(n_) {
+        : problem_(problem), limits_(limits), passes_(X, problem.bias), K_(K), n_(passes_.n),
+          rows_(n_), a_(n_), z_(n_), w_(passes_.width), order_(n_) {
         if (!ok()) return;
         std::fill_n(a_.get(), n_, 0.0);
         std::fill_n(z_.get(), n_, 0.0);
         std::fill_n(w_.get(), passes_.width, 0.0);
-        for (ptrdiff_t i = 0; i < n_; ++i) order_[i] = static_cast<std::int32_t>(i);
-        s_ = {problem, n_, a_.get(), K ? z_.get() : w_.get(), norms_.get(), order_.get(),
-              n_, 0x9e3779b97f4a7c15ull + limits.seed, 1e300, 0, 0};
+        s_ = {n_, rows_.get(), K ? z_.get() : w_.get(), order_.get(), n_, problem.epsilon,
+              problem.bias, 0x9e3779b97f4a7c15ull + limits.seed, 1e300, 0, 0};
         w = w_.get();
     }
-    bool ok() const { return passes_ && a_ && norms_ && z_ && w_ && order_; }
+    bool ok() const { return passes_ && rows_ && a_ && z_ && w_ && order_; }
 
     Status advance(int n_threads) noexcept override {
-        if (n_iter == 0) {
-            if (K_)
-                for (ptrdiff_t i = 0; i < n_; ++i) norms_[i] = K_[i * n_ + i];
-            else
-                passes_.bodies.norms(passes_.X, passes_.bias, 0, n_, norms_.get());
-        }
+        if (n_iter == 0) start();
         const auto sweep = K_ ? FML_PICK(sweep_gram<T>) : FML_PICK(sweep_rows<T>);
         const double each = K_ ? static_cast<double>(n_) * n_ : 2 * passes_.entries;
         for (double work = 0; work < round_work && !done && n_iter < limits_.max_iter;
@@ -49,7 +43,7 @@ template <class T> class CoordinateDescent final : public Solver {
             sweep(passes_.X, K_, s_);
             ++n_iter;
             if (n_iter == 1) first_ = s_.sum;
-            const bool small = s_.problem.regression ? s_.sum <= limits_.tol * first_
+            const bool small = problem_.regression ? s_.sum <= limits_.tol * first_
                                                      : s_.worst <= limits_.tol / 2;
             if (!small) {
                 exact_ = false;
@@ -72,8 +66,27 @@ template <class T> class CoordinateDescent final : public Solver {
     }
 
   private:
-    // w = X'a, z = X w.
+    void start() {
+        const Problem& p = problem_;
+        passes_.bodies.norms(passes_.X, passes_.bias, 0, n_, z_.get());
+        for (ptrdiff_t i = 0; i < n_; ++i) {
+            const double most = p.squared ? 1e300 : p.C[i];
+            const double curve = p.squared ? 1 / (2 * p.C[i]) : 0;
+            const double norm = K_ ? K_[i * (n_ + 1)] : z_[i];
+            const Rows<T>& X = passes_.X;
+            const ptrdiff_t first = X.indptr ? X.indptr[i] : i * X.d;
+            const ptrdiff_t size = X.indptr ? X.indptr[i + 1] - first : X.d;
+            rows_[i] = {0, p.b[i], p.regression || p.b[i] < 0 ? -most : 0,
+                        p.regression || p.b[i] > 0 ? most : 0, curve, norm + curve, first,
+                        size};
+            order_[i] = static_cast<std::int32_t>(i);
+        }
+        std::fill_n(z_.get(), n_, 0.0);
+    }
+
+    // a by itself, w = X'a, z = X w.
     Status refresh(int n_threads) {
+        for (ptrdiff_t i = 0; i < n_; ++i) a_[i] = rows_[i].a;
         const auto nothing = [](ptrdiff_t, ptrdiff_t, ptrdiff_t) {};
         const Status status =
             passes_.sweep(nullptr, nullptr, a_.get(), w_.get(), n_threads, nothing);
@@ -84,7 +97,7 @@ template <class T> class CoordinateDescent final : public Solver {
     Status finish(int n_threads) {
         const Status status = refresh(n_threads);
         if (status != Status::ok) return status;
-        const Problem& p = s_.problem;
+        const Problem& p = problem_;
         const double norm = dot(w_.get(), w_.get(), passes_.width) / 2;
         double loss = 0, dual = 0;
         for (ptrdiff_t i = 0; i < n_; ++i) {
@@ -98,11 +111,13 @@ template <class T> class CoordinateDescent final : public Solver {
         return status;
     }
 
+    const Problem problem_;
     const Limits limits_;
     Passes<T> passes_;
     const T* const K_;
     const ptrdiff_t n_;
-    Scratch<double> a_, norms_, z_, w_;
+    Scratch<Coordinate> rows_;
+    Scratch<double> a_, z_, w_;
     Scratch<std::int32_t> order_;
     Descent s_{};
     double first_ = 0;     // the sum of violations in the first sweep

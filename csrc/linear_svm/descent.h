@@ -4,17 +4,24 @@
 
 namespace fastml {
 
+// A coordinate a of the dual, all that its step needs on one cache line: [low, high] bounds it,
+// curve is the part of the second derivative Q that is its own.
+struct alignas(64) Coordinate {
+    double a, b, low, high, curve, Q;
+    std::ptrdiff_t first;  // entry of the row
+    std::ptrdiff_t size;   // of the row
+};
+
 struct Descent {
-    Problem problem;
     std::ptrdiff_t n;
-    double* a;            // (n)
+    Coordinate* rows;     // (n)
     double* at;           // w (d + 1), or, with a Gram matrix, X w (n)
-    const double* norms;  // (n): |x|²
     std::int32_t* order;  // (n), the rows still looked at first
     std::ptrdiff_t active;
-    std::uint64_t state;       // of the random numbers, not 0
-    double shrinks;            // a row whose gradient is as far on the right side is set aside
-    double worst, sum;         // of violations in the last sweep
+    double epsilon, bias;
+    std::uint64_t state;  // of the random numbers, not 0
+    double shrinks;       // a row whose gradient is as far on the right side is set aside
+    double worst, sum;    // of violations in the last sweep
 };
 
 // One sweep with the Gram matrix K (n, n).

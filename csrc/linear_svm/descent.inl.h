@@ -34,13 +34,14 @@ template <class T> struct FromRows {
             axpy(X.data + i * X.d, X.d, change, s.at);
     }
     // Rows come in no order that the machine could foresee.
-    FML_INLINE void soon(std::ptrdiff_t i) const {
-        const std::ptrdiff_t first = X.indptr ? X.indptr[i] : i * X.d;
-        FML_PREFETCH(X.data + first);
+    FML_INLINE void soon(const Coordinate& row) const {
+        const T* x = X.data + row.first;
+        FML_PREFETCH(x);
         if (!X.indptr) return;
-        FML_PREFETCH(X.indices + first);
-        FML_PREFETCH(X.indices + first + 16);
-        FML_PREFETCH(X.data + first + 64 / sizeof(T));
+        const std::int32_t* at = X.indices + row.first;
+        const std::ptrdiff_t size = row.size < 512 ? row.size : 512;
+        for (std::ptrdiff_t q = 0; q < size; q += 64 / sizeof(T)) FML_PREFETCH(x + q);
+        for (std::ptrdiff_t q = 0; q < size; q += 16) FML_PREFETCH(at + q);
     }
 };
 template <class T> struct FromGram {
@@ -49,7 +50,7 @@ template <class T> struct FromGram {
     FML_INLINE void add(const Descent& s, std::ptrdiff_t i, double change) const {
         axpy(K + i * s.n, s.n, change, s.at);
     }
-    FML_INLINE void soon(std::ptrdiff_t) const {}
+    FML_INLINE void soon(const Coordinate&) const {}
 };
 
 // The first `active` of `order`.
@@ -68,26 +69,24 @@ template <class State> void shuffle(State& s) {
 // The least of Q (x - a)² / 2 + G (x - a) + epsilon |x| over [low, high].
 FML_INLINE double best_value(double a, double G, double Q, double epsilon, double low, double high) {
     if (!(Q > 0)) return G < -epsilon ? high : G > epsilon ? low : a;
-    const double v = a - G / Q, e = epsilon / Q;
-    const double x = v > e ? v - e : v < -e ? v + e : 0;
+    const double v = a * Q - G;
+    const double x = (v > epsilon ? v - epsilon : v < -epsilon ? v + epsilon : 0) / Q;
     return x < low ? low : x > high ? high : x;
 }
 
 template <class Source> FML_INLINE void sweep(const Source& source, Descent& s) {
-    const Problem& p = s.problem;
     shuffle(s);
-    s.worst = s.sum = 0;
+    const double epsilon = s.epsilon;
+    double worst = 0, sum = 0;
     for (std::ptrdiff_t t = 0; t < s.active; ++t) {
-        if (t + 3 < s.active) source.soon(s.order[t + 3]);
+        if (t + 6 < s.active) FML_PREFETCH(s.rows + s.order[t + 6]);
+        if (t + 3 < s.active) source.soon(s.rows[s.order[t + 3]]);
         const std::ptrdiff_t i = s.order[t];
-        const double a = s.a[i], most = p.squared ? 1e300 : p.C[i];
-        const double curve = p.squared ? 1 / (2 * p.C[i]) : 0;
-        const double high = p.regression || p.b[i] > 0 ? most : 0;
-        const double low = p.regression || p.b[i] < 0 ? -most : 0;
-        const double G = source.product(s, i) - p.b[i] + curve * a;
+        Coordinate& row = s.rows[i];
+        const double a = row.a, G = source.product(s, i) - row.b + row.curve * a;
         // How fast the objective falls if a grows, and if it shrinks.
-        const double up = a < high ? -G - (a >= 0 ? p.epsilon : -p.epsilon) : -1e300;
-        const double down = a > low ? G + (a > 0 ? p.epsilon : -p.epsilon) : -1e300;
+        const double up = a < row.high ? -G - (a >= 0 ? epsilon : -epsilon) : -1e300;
+        const double down = a > row.low ? G + (a > 0 ? epsilon : -epsilon) : -1e300;
         const double violation = up > down ? up : down;
         if (violation <= 0) {
             if (violation < -s.shrinks) {
@@ -96,18 +95,18 @@ template <class Source> FML_INLINE void sweep(const Source& source, Descent& s) 
             }
             continue;
         }
-        s.worst = violation > s.worst ? violation : s.worst;
-        s.sum += violation;
-        const double next = best_value(a, G, s.norms[i] + curve, p.epsilon, low, high);
-        if (next == a) continue;
-        s.a[i] = next;
-        source.add(s, i, next - a);
+        worst = violation > worst ? violation : worst;
+        sum += violation;
+        row.a = best_value(a, G, row.Q, epsilon, row.low, row.high);
+        if (row.a != a) source.add(s, i, row.a - a);
     }
-    s.shrinks = s.worst > 0 ? s.worst : 1e300;
+    s.worst = worst;
+    s.sum = sum;
+    s.shrinks = worst > 0 ? worst : 1e300;
 }
 
 template <class T> void sweep_rows(const Rows<T>& X, const T*, Descent& s) {
-    sweep(FromRows<T>{X, s.problem.bias}, s);
+    sweep(FromRows<T>{X, s.bias}, s);
 }
 template <class T> void sweep_gram(const Rows<T>&, const T* K, Descent& s) {
     sweep(FromGram<T>{K}, s);

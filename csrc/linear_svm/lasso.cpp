@@ -11,20 +11,19 @@ template <class T> class Lasso final : public SquaredSolver<T> {
 
   public:
     Lasso(const Rows<T>& X, const Problem& problem, const Limits& limits)
-        : Base(X, problem, limits), width_(passes_.width), hessian_(width_ * width_), zeros_(width_),
-          norms_(width_), gradient_(width_), bounds_(width_), order_(width_) {
+        : Base(X, problem, limits), width_(passes_.width), hessian_(width_ * width_),
+          gradient_(width_), rows_(width_), order_(width_) {
         if (!ok()) return;
-        std::fill_n(zeros_.get(), width_, 0.0);
-        std::fill_n(bounds_.get(), width_, 1e300);
         if (limits.start) std::copy_n(limits.start, width_, now_->w.get());
     }
     bool ok() const override {
-        return Base::ok() && hessian_ && zeros_ && norms_ && gradient_ && bounds_ && order_;
+        return Base::ok() && hessian_ && gradient_ && rows_ && order_;
     }
 
     Status advance(int n_threads) noexcept override {
         Status status = Status::ok;
-        if (n_iter == 0) {
+        if (!started_) {
+            started_ = true;
             status = this->measure(*now_, false, n_threads);
             if (status != Status::ok || judge()) return status;
         }
@@ -61,6 +60,8 @@ template <class T> class Lasso final : public SquaredSolver<T> {
         primal = value(*now_);
         gap = primal - ((sums.dual + sums.loss) / largest - sums.loss / (largest * largest));
         converged = gap <= limits_.tol * primal;
+        // The look that finds it so counts, as it does in liblinear.
+        if (converged && n_iter < limits_.max_iter) ++n_iter;
         done = converged || n_iter >= limits_.max_iter || !std::isfinite(gap);
         return done;
     }
@@ -71,14 +72,12 @@ template <class T> class Lasso final : public SquaredSolver<T> {
             for (ptrdiff_t j = 0; j <= i; ++j)
                 hessian_[i * width_ + j] = hessian_[j * width_ + i] = gram_.H[i * gram_.ld + j];
         for (ptrdiff_t j = 0; j < width_; ++j) {
-            norms_[j] = hessian_[j * (width_ + 1)];
+            rows_[j] = {now_->w[j], 0, -1e300, 1e300, 0, hessian_[j * (width_ + 1)], 0, 0};
             gradient_[j] = -now_->u[j];
-            trial_->w[j] = now_->w[j];
             order_[j] = static_cast<std::int32_t>(j);
         }
-        const Problem model{zeros_.get(), bounds_.get(), 1, 0, true, false};
-        Descent s{model,         width_,       trial_->w.get(), gradient_.get(), norms_.get(),
-                  order_.get(), width_, 1u + limits_.seed, 1e300, 0, 0};
+        Descent s{width_, rows_.get(), gradient_.get(), order_.get(), width_, 1, 0,
+                  1ull + limits_.seed, 1e300, 0, 0};
         double first = 0;
         for (int k = 0; k < sweeps; ++k) {
             const bool all = s.active == width_;
@@ -90,9 +89,11 @@ template <class T> class Lasso final : public SquaredSolver<T> {
             s.shrinks = 1e300;
         }
         double slope = 0;
-        for (ptrdiff_t j = 0; j < width_; ++j)
+        for (ptrdiff_t j = 0; j < width_; ++j) {
+            trial_->w[j] = rows_[j].a;
             slope += std::fabs(trial_->w[j]) - std::fabs(now_->w[j]) -
                      now_->u[j] * (trial_->w[j] - now_->w[j]);
+        }
         return slope;
     }
 
@@ -110,8 +111,10 @@ template <class T> class Lasso final : public SquaredSolver<T> {
     }
 
     const ptrdiff_t width_;
-    Scratch<double> hessian_, zeros_, norms_, gradient_, bounds_;
+    Scratch<double> hessian_, gradient_;
+    Scratch<Coordinate> rows_;
     Scratch<std::int32_t> order_;
+    bool started_ = false;
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 //   regression      v = max(0, |e| - epsilon)                                   |a_i| <= C_i
 // and the bounds C_i are infinite for squared losses. w = X'a at the optimum. With the penalty
 // |w|_1 in place of |w|²/2 the dual has the constraint |X'a| <= 1, entry by entry, in its place.
+// Rows in CSR have no column twice.
 namespace fastml {
 
 struct Problem {

@@ -15,7 +15,8 @@ template <class T> class Newton final : public SquaredSolver<T> {
 
     Status advance(int n_threads) noexcept override {
         Status status = Status::ok;
-        if (n_iter == 0) {
+        if (!started_) {
+            started_ = true;
             status = this->measure(*now_, true, n_threads);
             if (status != Status::ok || judge()) return status;
         }
@@ -33,7 +34,7 @@ template <class T> class Newton final : public SquaredSolver<T> {
         }
         const double before = primal;
         this->exchange();
-        const bool stuck = !judge() && !(primal < before) && n_iter > 1;
+        const bool stuck = !judge() && !(primal < before) ;
         // What is left is rounding.
         if (stuck) done = converged = true;
         return status;
@@ -54,6 +55,8 @@ template <class T> class Newton final : public SquaredSolver<T> {
         primal = norm / 2 + now_->sums.loss;
         gap = primal - now_->sums.dual + dot(now_->u.get(), now_->u.get(), passes_.width) / 2;
         converged = gap <= limits_.tol * primal;
+        // The look that finds it so counts, as it does in liblinear.
+        if (converged && n_iter < limits_.max_iter) ++n_iter;
         done = converged || n_iter >= limits_.max_iter || !std::isfinite(gap);
         return done;
     }
@@ -89,6 +92,7 @@ template <class T> class Newton final : public SquaredSolver<T> {
     }
 
     Scratch<double> step_;
+    bool started_ = false;
 };
 
 }  // namespace

@@ -3,16 +3,18 @@
 
 template <class T>
 FML_INLINE double sparse_dot(const Rows<T>& X, std::ptrdiff_t i, const double* w) {
+    const std::ptrdiff_t first = X.indptr[i], size = X.indptr[i + 1] - first;
+    const T* x = X.data + first;
+    const std::int32_t* at = X.indices + first;
     double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-    const std::int32_t end = X.indptr[i + 1];
-    std::int32_t q = X.indptr[i];
-    for (; q + 4 <= end; q += 4) {
-        s0 += X.data[q] * w[X.indices[q]];
-        s1 += X.data[q + 1] * w[X.indices[q + 1]];
-        s2 += X.data[q + 2] * w[X.indices[q + 2]];
-        s3 += X.data[q + 3] * w[X.indices[q + 3]];
+    std::ptrdiff_t q = 0;
+    for (; q + 4 <= size; q += 4) {
+        s0 += x[q] * w[at[q]];
+        s1 += x[q + 1] * w[at[q + 1]];
+        s2 += x[q + 2] * w[at[q + 2]];
+        s3 += x[q + 3] * w[at[q + 3]];
     }
-    for (; q < end; ++q) s0 += X.data[q] * w[X.indices[q]];
+    for (; q < size; ++q) s0 += x[q] * w[at[q]];
     return (s0 + s1) + (s2 + s3);
 }
 
@@ -69,8 +71,21 @@ void margins_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, c
 template <class T>
 FML_INLINE void add_row(const Rows<T>& X, std::ptrdiff_t i, double a, double* u) {
     if (X.indptr) {
-        for (std::int32_t q = X.indptr[i]; q < X.indptr[i + 1]; ++q)
-            u[X.indices[q]] += a * X.data[q];
+        const std::ptrdiff_t first = X.indptr[i], size = X.indptr[i + 1] - first;
+        const T* x = X.data + first;
+        const std::int32_t* at = X.indices + first;
+        std::ptrdiff_t q = 0;
+        // No column comes twice: the next need not wait for the last to be stored.
+        for (; q + 4 <= size; q += 4) {
+            double *u0 = u + at[q], *u1 = u + at[q + 1], *u2 = u + at[q + 2], *u3 = u + at[q + 3];
+            const double v0 = *u0 + a * x[q], v1 = *u1 + a * x[q + 1];
+            const double v2 = *u2 + a * x[q + 2], v3 = *u3 + a * x[q + 3];
+            *u0 = v0;
+            *u1 = v1;
+            *u2 = v2;
+            *u3 = v3;
+        }
+        for (; q < size; ++q) u[at[q]] += a * x[q];
         return;
     }
     const T* x = X.data + i * X.d;

@@ -68,7 +68,7 @@ class _LinearMachine(Versioned, CallbackSupportMixin):
                 f"[{type(self).__name__}] {solution.method}: {solution.n_iter} iterations, "
                 f"duality gap {solution.gap:.3g}"
             )
-        if not solution.converged:
+        if not solution.converged or solution.n_iter >= self.max_iter:
             warnings.warn(
                 "Liblinear failed to converge, increase the number of iterations.",
                 ConvergenceWarning,
