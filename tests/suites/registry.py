@@ -181,6 +181,14 @@ def _of_ratings(estimator, X, sample_weight=None, **params):
     return {"users": model.user_factors_, "items": model.item_factors_, "scores": scores}
 
 
+def _linear(estimator, X, sample_weight=None, **params):
+    """A linear model of targets that rows alone do not tell."""
+    n = np.shape(X)[0] if np.ndim(X) or sparse.issparse(X) else 0
+    y = np.random.default_rng(n).integers(0, 3, n)
+    model = estimator(**params).fit(X, y, sample_weight=sample_weight)
+    return {"coef": model.coef_, "intercept": np.asarray(model.intercept_)}
+
+
 _QUICK = {"n_clusters": 3, "n_init": 2, "max_iter": 20, "random_state": 0}
 _ENDLESS = {"n_clusters": 200, "n_init": 20, "max_iter": 1000, "tol": 0, "random_state": 0}
 
@@ -367,6 +375,21 @@ SUBJECTS = [
             ("ensemble.ExtraTreesRegressor", {"n_estimators": 7}, ({"n_estimators": 300},)),
             ("ensemble.BaggingRegressor", {"n_estimators": 7}, ({"n_estimators": 100},)),
             ("ensemble.AdaBoostClassifier", {"n_estimators": 7}, ({"n_estimators": 500},)),
+        )
+    ),
+    *(
+        Subject(
+            f"svm.{name}",
+            {"tol": 1e-9, "max_iter": 100_000, "random_state": 0},
+            long=(long,),
+            long_shape=(200_000, 100),
+            most=4000,
+            call=_linear,
+            unspecified={"huge": "squares overflow", "denormal": "weights are all but zero"},
+        )
+        for name, long in (
+            ("LinearSVC", {"multi_class": "crammer_singer", "max_iter": 1_000_000}),
+            ("LinearSVR", {"tol": 1e-12}),
         )
     ),
     *(

@@ -1,0 +1,81 @@
+"""Linear support vector machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ..contest import Case, Contestant
+
+Data = tuple[Any, np.ndarray]
+
+
+def dense(n: int, d: int, classes: int, dtype: str) -> Data:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d)).astype(dtype)
+    scores = X @ rng.normal(size=(d, classes)) / np.sqrt(d)
+    return X, (scores + 0.5 * rng.normal(size=scores.shape)).argmax(axis=1)
+
+
+def text(n: int, d: int, classes: int, dtype: str) -> Data:
+    """Rows of about 80 words, whose frequencies fall as those of a language do."""
+    rng = np.random.default_rng(0)
+    common = 1 / np.arange(1, d + 1) ** 1.05
+    common = np.cumsum(common / common.sum())
+    y = rng.integers(classes, size=n)
+    length = 5 + rng.poisson(75, size=n)
+    of_row = np.repeat(np.arange(n), length)
+    word = np.minimum(np.searchsorted(common, rng.random(len(of_row))), d - 1)
+    topics = rng.permuted(np.tile(np.arange(d), (classes, 1)), axis=1)[:, : d // 20]
+    own = np.flatnonzero(rng.random(len(word)) < 0.12)
+    at = (rng.random(len(own)) ** 2 * topics.shape[1]).astype(np.intp)
+    word[own] = topics[y[of_row[own]], at]
+    X = sparse.csr_matrix((np.ones(len(word), dtype), (of_row, word)), shape=(n, d))
+    X.data = 1 + np.log(X.data)
+    X = sparse.diags(1 / np.sqrt(X.multiply(X).sum(axis=1).A1)) @ X
+    return sparse.csr_matrix(X, dtype=dtype), y
+
+
+def fit(data: Data, threads: int, *, library: str, name: str, **params: Any) -> Callable[[], Any]:
+    estimator = getattr(import_module(f"{library}.svm"), name)
+    return lambda: estimator(random_state=0, **params).fit(*data)
+
+
+def objective(params: dict[str, Any], data: Data, model: Any) -> float:
+    """The sum over classes of the primal objectives."""
+    X, y = data
+    C, total = params.get("C", 1.0), 0.0
+    weights = np.c_[model.coef_, model.intercept_]
+    codes = np.unique(y, return_inverse=True)[1]
+    for k, w in enumerate(weights):
+        b = np.where(codes == (k if len(weights) > 1 else 1), 1, -1)
+        v = np.maximum(1 - b * (X @ w[:-1] + w[-1]), 0)
+        loss = v.sum() if params.get("loss") == "hinge" else v @ v
+        total += (abs(w).sum() if params.get("penalty") == "l1" else w @ w / 2) + C * loss
+    return float(total)
+
+
+def case(
+    shape: str, n: int, d: int, classes: int = 2, dtype: str = "float64", **params: Any
+) -> Case:
+    peers = tuple(
+        Contestant(name, partial(fit, library=library, name="LinearSVC", **params), name)
+        for name, library in (("scikit-learn", "sklearn"), ("fastml", "fastml"))
+    )
+    make = partial({"dense": dense, "text": text}[shape], classes=classes)
+    about = {"shape": shape, "n": n, "d": d, "classes": classes, "dtype": dtype} | params
+    quality = partial(objective, params)
+    return Case("linear_svm", about, make, peers, quality, "objective", rtol=1e-3)
+
+
+CASES = (
+    case("dense", 20_000, 50),
+    case("dense", 20_000, 50, loss="hinge"),
+    case("dense", 500, 5_000),
+    case("text", 8_000, 30_000),
+)
