@@ -27,8 +27,17 @@ template <class T> class CoordinateDescent final : public Solver {
         std::fill_n(a_.get(), n_, 0.0);
         std::fill_n(z_.get(), n_, 0.0);
         std::fill_n(w_.get(), passes_.width, 0.0);
-        s_ = {n_, rows_.get(), K ? z_.get() : w_.get(), order_.get(), n_, problem.epsilon,
-              problem.bias, 0x9e3779b97f4a7c15ull + limits.seed, 1e300, 0, 0};
+        s_ = {n_,
+              rows_.get(),
+              K ? z_.get() : w_.get(),
+              order_.get(),
+              n_,
+              problem.epsilon,
+              problem.bias,
+              0x9e3779b97f4a7c15ull + limits.seed,
+              1e300,
+              0,
+              0};
         w = w_.get();
     }
     bool ok() const { return passes_ && rows_ && a_ && z_ && w_ && order_; }
@@ -43,8 +52,8 @@ template <class T> class CoordinateDescent final : public Solver {
             sweep(passes_.X, K_, s_);
             ++n_iter;
             if (n_iter == 1) first_ = s_.sum;
-            const bool small = problem_.regression ? s_.sum <= limits_.tol * first_
-                                                     : s_.worst <= limits_.tol / 2;
+            const bool small =
+                problem_.regression ? s_.sum <= limits_.tol * first_ : s_.worst <= limits_.tol / 2;
             if (!small) {
                 exact_ = false;
                 continue;
@@ -76,8 +85,13 @@ template <class T> class CoordinateDescent final : public Solver {
             const Rows<T>& X = passes_.X;
             const ptrdiff_t first = X.indptr ? X.indptr[i] : i * X.d;
             const ptrdiff_t size = X.indptr ? X.indptr[i + 1] - first : X.d;
-            rows_[i] = {0, p.b[i], p.regression || p.b[i] < 0 ? -most : 0,
-                        p.regression || p.b[i] > 0 ? most : 0, curve, norm + curve, first,
+            rows_[i] = {0,
+                        p.b[i],
+                        p.regression || p.b[i] < 0 ? -most : 0,
+                        p.regression || p.b[i] > 0 ? most : 0,
+                        curve,
+                        norm + curve,
+                        first,
                         size};
             order_[i] = static_cast<std::int32_t>(i);
         }
@@ -120,8 +134,8 @@ template <class T> class CoordinateDescent final : public Solver {
     Scratch<double> a_, z_, w_;
     Scratch<std::int32_t> order_;
     Descent s_{};
-    double first_ = 0;     // the sum of violations in the first sweep
-    bool exact_ = false;   // z is X w but for what the last sweep did to it
+    double first_ = 0;    // the sum of violations in the first sweep
+    bool exact_ = false;  // z is X w but for what the last sweep did to it
 };
 
 }  // namespace
@@ -137,8 +151,8 @@ Solver* gram_descent(const Rows<T>& X, const T* K, const Problem& problem,
                      const Limits& limits) noexcept {
     return checked(new (std::nothrow) CoordinateDescent<T>(X, K, problem, limits));
 }
-#define FML_INSTANTIATE(T)                                                               \
-    template Solver* descent(const Rows<T>&, const Problem&, const Limits&) noexcept;    \
+#define FML_INSTANTIATE(T)                                                            \
+    template Solver* descent(const Rows<T>&, const Problem&, const Limits&) noexcept; \
     template Solver* gram_descent(const Rows<T>&, const T*, const Problem&, const Limits&) noexcept;
 FML_INSTANTIATE(float)
 FML_INSTANTIATE(double)

@@ -67,7 +67,8 @@ template <class State> void shuffle(State& s) {
 }
 
 // The least of Q (x - a)² / 2 + G (x - a) + epsilon |x| over [low, high].
-FML_INLINE double best_value(double a, double G, double Q, double epsilon, double low, double high) {
+FML_INLINE double best_value(double a, double G, double Q, double epsilon, double low,
+                             double high) {
     if (!(Q > 0)) return G < -epsilon ? high : G > epsilon ? low : a;
     const double v = a * Q - G;
     const double x = (v > epsilon ? v - epsilon : v < -epsilon ? v + epsilon : 0) / Q;

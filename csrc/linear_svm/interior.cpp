@@ -17,13 +17,19 @@ namespace {
 template <class T> class Interior final : public Solver {
   public:
     Interior(const Rows<T>& X, const Problem& problem, const Limits& limits)
-        : limits_(limits), passes_(X, problem.bias), gram_(passes_), n_(passes_.n), width_(passes_.width),
-          hinges_(n_ * (1 + problem.regression)), memory_(6 * hinges_), rows_(n_), z_(n_), dz_(n_),
-          a_(n_), kappa_(n_), w_(width_), step_(width_), u_(width_) {
+        : limits_(limits), passes_(X, problem.bias), gram_(passes_), n_(passes_.n),
+          width_(passes_.width), hinges_(n_ * (1 + problem.regression)), memory_(6 * hinges_),
+          rows_(n_), z_(n_), dz_(n_), a_(n_), kappa_(n_), w_(width_), step_(width_), u_(width_) {
         if (!ok()) return;
         double* at = memory_.get();
-        h_ = {problem,          n_,               at, at + hinges_, at + 2 * hinges_,
-              at + 3 * hinges_, at + 4 * hinges_, at + 5 * hinges_};
+        h_ = {problem,
+              n_,
+              at,
+              at + hinges_,
+              at + 2 * hinges_,
+              at + 3 * hinges_,
+              at + 4 * hinges_,
+              at + 5 * hinges_};
         for (ptrdiff_t i = 0; i < n_; ++i) rows_[i] = static_cast<std::int32_t>(i);
         std::fill_n(w_.get(), width_, 0.0);
         std::fill_n(z_.get(), n_, 0.0);
@@ -67,9 +73,9 @@ template <class T> class Interior final : public Solver {
         for (ptrdiff_t i = 0; i < n_ && h_.problem.regression; ++i)
             wide += std::fabs(h_.problem.b[i]) / n_;
         if (wide == 0) wide = 1;
-        const Status status = value([&](ptrdiff_t begin, ptrdiff_t end) {
-            first(h_, begin, end, z_.get(), wide);
-        }, u_.get());
+        const Status status =
+            value([&](ptrdiff_t begin, ptrdiff_t end) { first(h_, begin, end, z_.get(), wide); },
+                  u_.get());
         best_ = gap;
         done = n_iter >= limits_.max_iter;
         return status;
@@ -91,11 +97,11 @@ template <class T> class Interior final : public Solver {
         const auto rows = FML_PICK(hinges_try);
         HingeSums parts[summed_blocks] = {};
         for (HingeSums& part : parts) part.longest = 1e300;
-        const Status status = passes_.sweep(
-            step_.get(), dz_.get(), nullptr, nullptr, n_threads_,
-            [&](ptrdiff_t begin, ptrdiff_t end, ptrdiff_t b) {
-                rows(h_, begin, end, z_.get(), dz_.get(), mu, corrected, parts + b);
-            });
+        const Status status =
+            passes_.sweep(step_.get(), dz_.get(), nullptr, nullptr, n_threads_,
+                          [&](ptrdiff_t begin, ptrdiff_t end, ptrdiff_t b) {
+                              rows(h_, begin, end, z_.get(), dz_.get(), mu, corrected, parts + b);
+                          });
         *sums = {};
         sums->longest = 1e300;
         for (const HingeSums& part : parts) {
@@ -114,9 +120,10 @@ template <class T> class Interior final : public Solver {
             u_[p] = w_[p] - (1 - t) * off;
         }
         const auto rows = FML_PICK(hinges_move);
-        Status status = value([&](ptrdiff_t begin, ptrdiff_t end) {
-            rows(h_, begin, end, z_.get(), dz_.get(), mu, t);
-        }, nullptr);
+        Status status =
+            value([&](ptrdiff_t begin,
+                      ptrdiff_t end) { rows(h_, begin, end, z_.get(), dz_.get(), mu, t); },
+                  nullptr);
         if (status != Status::ok) return status;
         if (gap < best_)
             best_ = gap, waited_ = 0;
@@ -136,12 +143,11 @@ template <class T> class Interior final : public Solver {
     template <class Update> Status value(const Update& update, double* u) {
         const auto rows = FML_PICK(hinges_value);
         HingeSums parts[summed_blocks] = {};
-        const Status status = passes_.sweep(
-            nullptr, nullptr, a_.get(), u, n_threads_,
-            [&](ptrdiff_t begin, ptrdiff_t end, ptrdiff_t b) {
-                update(begin, end);
-                rows(h_, begin, end, z_.get(), a_.get(), parts + b);
-            });
+        const Status status = passes_.sweep(nullptr, nullptr, a_.get(), u, n_threads_,
+                                            [&](ptrdiff_t begin, ptrdiff_t end, ptrdiff_t b) {
+                                                update(begin, end);
+                                                rows(h_, begin, end, z_.get(), a_.get(), parts + b);
+                                            });
         primal = dot(w_.get(), w_.get(), width_) / 2;
         double dual = -dot(u_.get(), u_.get(), width_) / 2;
         for (const HingeSums& part : parts) {

@@ -12,7 +12,8 @@ struct Hinges {
     Problem problem;
     std::ptrdiff_t n;
     double *alpha, *beta, *slack, *over;
-    double *by_alpha, *by_beta;  // products of the predictor's changes, which the corrector makes up
+    double *by_alpha,
+        *by_beta;  // products of the predictor's changes, which the corrector makes up
 };
 
 // Of rows, to be added; `longest` is the least.

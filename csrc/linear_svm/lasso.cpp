@@ -16,9 +16,7 @@ template <class T> class Lasso final : public SquaredSolver<T> {
         if (!ok()) return;
         if (limits.start) std::copy_n(limits.start, width_, now_->w.get());
     }
-    bool ok() const override {
-        return Base::ok() && hessian_ && gradient_ && rows_ && order_;
-    }
+    bool ok() const override { return Base::ok() && hessian_ && gradient_ && rows_ && order_; }
 
     Status advance(int n_threads) noexcept override {
         Status status = Status::ok;
@@ -76,8 +74,9 @@ template <class T> class Lasso final : public SquaredSolver<T> {
             gradient_[j] = -now_->u[j];
             order_[j] = static_cast<std::int32_t>(j);
         }
-        Descent s{width_, rows_.get(), gradient_.get(), order_.get(), width_, 1, 0,
-                  1ull + limits_.seed, 1e300, 0, 0};
+        Descent s{width_, rows_.get(), gradient_.get(),     order_.get(), width_,
+                  1,      0,           1ull + limits_.seed, 1e300,        0,
+                  0};
         double first = 0;
         for (int k = 0; k < sweeps; ++k) {
             const bool all = s.active == width_;
@@ -100,8 +99,7 @@ template <class T> class Lasso final : public SquaredSolver<T> {
     // Halves the step until the objective falls by a part of what the slope promises.
     Status shorten(double slope, int n_threads) {
         for (int k = 0; k < 40 && value(*trial_) > primal + 1e-4 * slope; ++k, slope /= 2) {
-            for (ptrdiff_t j = 0; j < width_; ++j)
-                trial_->w[j] = (trial_->w[j] + now_->w[j]) / 2;
+            for (ptrdiff_t j = 0; j < width_; ++j) trial_->w[j] = (trial_->w[j] + now_->w[j]) / 2;
             for (ptrdiff_t i = 0; i < passes_.n; ++i)
                 trial_->z[i] = (trial_->z[i] + now_->z[i]) / 2;
             const Status status = this->measure(*trial_, true, n_threads);

@@ -20,7 +20,7 @@ struct Problem {
     const double* b;  // (n)
     const double* C;  // (n), all > 0
     double epsilon;   // 0 for classification
-    double bias;      // X has one more column, of this constant (0: of zeros): w has X.d + 1 entries
+    double bias;  // X has one more column, of this constant (0: of zeros): w has X.d + 1 entries
     bool regression, squared;
 };
 
@@ -86,8 +86,8 @@ Status advance(Solver* const* solvers, std::ptrdiff_t count, bool apart, int n_t
 
 // scores (n, k) = X W' + offsets, W (k, d), with sums in double.
 template <class T>
-Status scores(const Rows<T>& X, const double* W, const double* offsets, std::ptrdiff_t k, double* out,
-              int n_threads) noexcept;
+Status scores(const Rows<T>& X, const double* W, const double* offsets, std::ptrdiff_t k,
+              double* out, int n_threads) noexcept;
 
 // out (X.d + 1) = X'a, a (n).
 template <class T>

@@ -28,8 +28,21 @@ template <class T> class CrammerSinger final : public Solver {
         std::fill_n(a_.get(), n * k, 0.0);
         std::fill_n(w_.get(), passes_.width * stride_, 0.0);
         for (ptrdiff_t i = 0; i < n; ++i) order_[i] = static_cast<std::int32_t>(i);
-        s_ = {codes, C, bias, n, k, stride_, a_.get(), w_.get(), norms_.get(), scratch_.get(),
-              order_.get(), n, 0x9e3779b97f4a7c15ull + limits.seed, 1e300, 0};
+        s_ = {codes,
+              C,
+              bias,
+              n,
+              k,
+              stride_,
+              a_.get(),
+              w_.get(),
+              norms_.get(),
+              scratch_.get(),
+              order_.get(),
+              n,
+              0x9e3779b97f4a7c15ull + limits.seed,
+              1e300,
+              0};
         w = w_.get();
     }
     bool ok() const { return passes_ && a_ && w_ && norms_ && scratch_ && order_; }
@@ -87,8 +100,7 @@ template <class T> class CrammerSinger final : public Solver {
 template <class T>
 Solver* crammer_singer(const Rows<T>& X, double bias, const std::int32_t* codes, const double* C,
                        ptrdiff_t n_classes, const Limits& limits) noexcept {
-    return checked(new (std::nothrow)
-                       CrammerSinger<T>(X, bias, codes, C, n_classes, limits));
+    return checked(new (std::nothrow) CrammerSinger<T>(X, bias, codes, C, n_classes, limits));
 }
 template Solver* crammer_singer(const Rows<float>&, double, const std::int32_t*, const double*,
                                 ptrdiff_t, const Limits&) noexcept;

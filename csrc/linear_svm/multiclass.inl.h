@@ -35,8 +35,8 @@ FML_INLINE void add_changes(const Rows<T>& X, const Multiclass& s, std::ptrdiff_
 
 // change = the a_m, less what they are, that minimise sum of Q a_m² / 2 + B_m a_m under sum of
 // a = 0, a_y <= C and a_m <= 0 for others: a_m = min(bound, (beta - B_m) / Q), with D to be sorted.
-FML_INLINE void best_classes(const double* B, std::ptrdiff_t k, std::ptrdiff_t y, double C, double Q,
-                             const double* a, double* D, double* change) {
+FML_INLINE void best_classes(const double* B, std::ptrdiff_t k, std::ptrdiff_t y, double C,
+                             double Q, const double* a, double* D, double* change) {
     for (std::ptrdiff_t m = 0; m < k; ++m) {
         const double value = B[m] + (m == y ? Q * C : 0);
         std::ptrdiff_t r = m;

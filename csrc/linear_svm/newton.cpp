@@ -34,7 +34,7 @@ template <class T> class Newton final : public SquaredSolver<T> {
         }
         const double before = primal;
         this->exchange();
-        const bool stuck = !judge() && !(primal < before) ;
+        const bool stuck = !judge() && !(primal < before);
         // What is left is rounding.
         if (stuck) done = converged = true;
         return status;

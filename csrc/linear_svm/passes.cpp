@@ -23,9 +23,7 @@ template Bodies<double> chosen_bodies();
 void factor(const double* H, ptrdiff_t n, ptrdiff_t ld, double ridge, double* L) {
     FML_PICK(factor)(H, n, ld, ridge, L);
 }
-void solve(const double* L, ptrdiff_t n, ptrdiff_t ld, double* x) {
-    FML_PICK(solve)(L, n, ld, x);
-}
+void solve(const double* L, ptrdiff_t n, ptrdiff_t ld, double* x) { FML_PICK(solve)(L, n, ld, x); }
 
 template <class T>
 Status Gram<T>::add(const std::int32_t* rows, const double* kappa, ptrdiff_t m,
@@ -62,9 +60,8 @@ Status advance(Solver* const* solvers, ptrdiff_t count, bool apart, int n_thread
     std::fill_n(statuses.get(), count, Status::ok);
     const int within = apart ? 1 : n_threads;
     if (apart && n_open > 1) {
-        const Status status = parallel(n_open, n_threads, [&](ptrdiff_t k, int) {
-            statuses[k] = open[k]->advance(within);
-        });
+        const Status status = parallel(
+            n_open, n_threads, [&](ptrdiff_t k, int) { statuses[k] = open[k]->advance(within); });
         if (status != Status::ok) return status;
     } else {
         for (ptrdiff_t k = 0; k < n_open && (k == 0 || statuses[k - 1] == Status::ok); ++k)
@@ -79,8 +76,8 @@ template <class T>
 Status scores(const Rows<T>& X, const double* W, const double* offsets, ptrdiff_t k, double* out,
               int n_threads) noexcept {
     const auto margins = FML_PICK(margins_block<T>);
-    const double work = k * (X.indptr ? passed_over * X.indptr[X.n]
-                                      : static_cast<double>(X.n) * X.d);
+    const double work =
+        k * (X.indptr ? passed_over * X.indptr[X.n] : static_cast<double>(X.n) * X.d);
     const Grid grid(X.n, free_blocks);
     n_threads = threads_for(work, n_threads);
     Scratch<double> column(n_threads * block_unit);

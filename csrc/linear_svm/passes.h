@@ -96,8 +96,7 @@ template <class T> class Gram {
     explicit operator bool() const { return H && factor_ && parts_; }
 
     void clear() { std::fill_n(H.get(), ld * ld, 0.0); }
-    Status add(const std::int32_t* rows, const double* kappa, ptrdiff_t m,
-               int n_threads) noexcept;
+    Status add(const std::int32_t* rows, const double* kappa, ptrdiff_t m, int n_threads) noexcept;
     void factorise(double ridge) { factor(H.get(), passes_.width, ld, ridge, factor_.get()); }
     void solve(double* x) const { fastml::solve(factor_.get(), passes_.width, ld, x); }
 

@@ -13,8 +13,7 @@
 namespace fastml {
 
 template <class T>
-SquaredSolver<T>::SquaredSolver(const Rows<T>& X, const Problem& problem,
-                                const Limits& limits)
+SquaredSolver<T>::SquaredSolver(const Rows<T>& X, const Problem& problem, const Limits& limits)
     : problem_(problem), limits_(limits), passes_(X, problem.bias), gram_(passes_),
       first_(passes_.n, passes_.width), second_(passes_.n, passes_.width), inside_(passes_.n),
       rows_(passes_.n), kappa_(passes_.n) {
@@ -29,11 +28,11 @@ template <class T>
 Status SquaredSolver<T>::measure(Point& p, bool z_is_known, int n_threads) noexcept {
     const auto rows = FML_PICK(squared_rows);
     SquaredSums parts[summed_blocks] = {};
-    const Status status = passes_.sweep(
-        z_is_known ? nullptr : p.w.get(), p.z.get(), p.a.get(), p.u.get(), n_threads,
-        [&](ptrdiff_t begin, ptrdiff_t end, ptrdiff_t b) {
-            rows(problem_, begin, end, p.z.get(), p.a.get(), parts + b);
-        });
+    const Status status =
+        passes_.sweep(z_is_known ? nullptr : p.w.get(), p.z.get(), p.a.get(), p.u.get(), n_threads,
+                      [&](ptrdiff_t begin, ptrdiff_t end, ptrdiff_t b) {
+                          rows(problem_, begin, end, p.z.get(), p.a.get(), parts + b);
+                      });
     p.sums = {};
     for (ptrdiff_t b = 0; b < passes_.grid.blocks; ++b) {
         p.sums.loss += parts[b].loss;
@@ -64,15 +63,14 @@ template <class T> Status SquaredSolver<T>::update_gram(int n_threads) noexcept 
 }
 
 template <class T>
-Status SquaredSolver<T>::slope(const double* dz, double t, double* result,
-                               int n_threads) noexcept {
+Status SquaredSolver<T>::slope(const double* dz, double t, double* result, int n_threads) noexcept {
     const auto slope = FML_PICK(squared_slope);
     double parts[summed_blocks] = {};
-    const Status status = passes_.sweep(
-        nullptr, nullptr, nullptr, nullptr, n_threads,
-        [&](ptrdiff_t begin, ptrdiff_t end, ptrdiff_t b) {
-            parts[b] += slope(problem_, begin, end, now_->z.get(), dz, t);
-        });
+    const Status status = passes_.sweep(nullptr, nullptr, nullptr, nullptr, n_threads,
+                                        [&](ptrdiff_t begin, ptrdiff_t end, ptrdiff_t b) {
+                                            parts[b] +=
+                                                slope(problem_, begin, end, now_->z.get(), dz, t);
+                                        });
     *result = 0;
     for (ptrdiff_t b = 0; b < passes_.grid.blocks; ++b) *result += parts[b];
     return status;

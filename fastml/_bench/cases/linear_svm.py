@@ -15,6 +15,10 @@ from ..contest import Case, Contestant
 Data = tuple[Any, np.ndarray]
 
 
+def make(shape: str, n: int, d: int, classes: int, dtype: str, **params: Any) -> Data:
+    return {"dense": dense, "text": text}[shape](n, d, classes, dtype)
+
+
 def dense(n: int, d: int, classes: int, dtype: str) -> Data:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, d)).astype(dtype)
@@ -67,7 +71,6 @@ def case(
         Contestant(name, partial(fit, library=library, name="LinearSVC", **params), name)
         for name, library in (("scikit-learn", "sklearn"), ("fastml", "fastml"))
     )
-    make = partial({"dense": dense, "text": text}[shape], classes=classes)
     about = {"shape": shape, "n": n, "d": d, "classes": classes, "dtype": dtype} | params
     quality = partial(objective, params)
     return Case("linear_svm", about, make, peers, quality, "objective", rtol=1e-3)
