@@ -97,7 +97,7 @@ def test_every_method_finds_the_optimum(n, d, kind, dense, dtype):
     for method in methods(squared, dense):
         K = None
         if method == "gram_descent":
-            K = np.ascontiguousarray(X @ X.T + dtype(1.5**2))
+            K = (X @ X.T + 1.5**2).astype(np.float32)
         w, solver = solved(method, X, b, C, K=K, tol=1e-7, **problem)
         primal = primal_naive(full, b, C, w, **problem)
         assert solver.converged

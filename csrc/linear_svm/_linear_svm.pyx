@@ -1,4 +1,4 @@
-"""Linear support vector machines. Arguments are already validated; see csrc/linear_svm/linear_svm.h."""
+"""Linear support vector machines; see csrc/linear_svm/linear_svm.h for what arguments are."""
 
 from cython cimport floating
 from libc.stdint cimport int32_t, uint32_t
@@ -41,7 +41,7 @@ cdef extern from "linear_svm/linear_svm.h" namespace "fastml" nogil:
     CSolver* c_crammer_singer "fastml::crammer_singer"[T](
         const CRows[T]&, double, const int32_t*, const double*, Py_ssize_t, const Limits&) noexcept
     CSolver* c_gram_descent "fastml::gram_descent"[T](
-        const CRows[T]&, const T*, const CProblem&, const Limits&) noexcept
+        const CRows[T]&, const float*, const CProblem&, const Limits&) noexcept
     Status c_advance "fastml::advance"(CSolver* const*, Py_ssize_t, bool_t, int) noexcept
     Status c_scores "fastml::scores"[T](
         const CRows[T]&, const double*, const double*, Py_ssize_t, double*, int) noexcept
@@ -91,7 +91,7 @@ cdef class Solver:
 cdef CSolver* make(str method, Rows rows, CProblem problem, Limits limits, K,
                    const floating* kind) except NULL:
     cdef CRows[floating] X = of[floating](rows, kind)
-    cdef const floating[:, ::1] gram
+    cdef const float[:, ::1] gram
     cdef CSolver* made = NULL
     if method == "newton":
         made = c_newton(X, problem, limits)
@@ -133,7 +133,7 @@ def solver(
     double tol,
     int max_iter,
     unsigned int seed,
-    K=None,               # IN, (n, n) of the dtype of the rows, for "gram_descent"
+    K=None,               # IN, (n, n) in float32, for "gram_descent"
     const double[::1] start=None,  # IN, (d + 1), for "lasso"
 ):
     """A solver of `method` for one problem."""

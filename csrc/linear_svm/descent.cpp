@@ -16,11 +16,14 @@ namespace {
 
 // Multiply-adds of a round: some milliseconds.
 constexpr double round_work = 1e7;
+// At what the Gram matrix has rounded away.
+constexpr int most_looks = 6;
 
 template <class T> class CoordinateDescent final : public Solver {
   public:
     // K: the Gram matrix, or null.
-    CoordinateDescent(const Rows<T>& X, const T* K, const Problem& problem, const Limits& limits)
+    CoordinateDescent(const Rows<T>& X, const float* K, const Problem& problem,
+                      const Limits& limits)
         : problem_(problem), limits_(limits), passes_(X, problem.bias), K_(K), n_(passes_.n),
           rows_(n_), a_(n_), z_(n_), w_(passes_.width), order_(n_) {
         if (!ok()) return;
@@ -44,40 +47,66 @@ template <class T> class CoordinateDescent final : public Solver {
 
     Status advance(int n_threads) noexcept override {
         if (n_iter == 0) start();
-        const auto sweep = K_ ? FML_PICK(sweep_gram<T>) : FML_PICK(sweep_rows<T>);
+        const auto by_rows = FML_PICK(sweep_rows<T>);
+        const auto by_gram = FML_PICK(sweep_gram<float>);
         const double each = K_ ? static_cast<double>(n_) * n_ : 2 * passes_.entries;
         for (double work = 0; work < round_work && !done && n_iter < limits_.max_iter;
              work += each) {
             const bool all = s_.active == n_;
-            sweep(passes_.X, K_, s_);
-            ++n_iter;
-            if (n_iter == 1) first_ = s_.sum;
-            const bool small =
-                problem_.regression ? s_.sum <= limits_.tol * first_ : s_.worst <= limits_.tol / 2;
-            if (!small) {
-                exact_ = false;
-                continue;
-            }
+            if (K_)
+                by_gram(K_, s_);
+            else
+                by_rows(passes_.X, s_);
+            if (++n_iter == 1) first_ = s_.sum;
+            if (!small(s_.sum, s_.worst, K_ ? 0.25 : 0.5)) continue;
             s_.active = n_;
             s_.shrinks = 1e300;
             if (!all) continue;
-            if (exact_ || !K_) {
+            if (!K_) {
                 done = converged = true;
             } else {
-                // What the rounding of K did to X w.
-                const Status status = refresh(n_threads);
-                if (status != Status::ok) return status;
-                exact_ = true;
+                const Status status = look_at_rows(n_threads);
+                if (status != Status::ok || done) return status;
             }
         }
         done = done || n_iter >= limits_.max_iter;
-        return done ? finish(n_threads) : Status::ok;
+        if (!done) return Status::ok;
+        const Status status = refresh(n_threads);
+        evaluate();
+        return status;
     }
 
   private:
+    bool small(double sum, double worst, double part) const {
+        return problem_.regression ? sum <= 2 * part * limits_.tol * first_
+                                   : worst <= part * limits_.tol;
+    }
+
+    // What the rounding of K did to X w. Where that does not get small, rows take over.
+    Status look_at_rows(int n_threads) {
+        const Status status = refresh(n_threads);
+        if (status != Status::ok) return status;
+        double sum = 0, worst = 0;
+        for (ptrdiff_t i = 0; i < n_; ++i) {
+            const Coordinate& row = rows_[i];
+            const double G = z_[i] - row.b + row.curve * row.a;
+            const double violation = std::max(0.0, violation_of(row, G, problem_.epsilon));
+            sum += violation;
+            worst = std::max(worst, violation);
+        }
+        if (small(sum, worst, 0.5)) {
+            done = converged = true;
+            evaluate();
+        } else if (++looks_ == most_looks) {
+            K_ = nullptr;
+            s_.at = w_.get();
+        }
+        return status;
+    }
+
     void start() {
         const Problem& p = problem_;
-        passes_.bodies.norms(passes_.X, passes_.bias, 0, n_, z_.get());
+        if (!K_) passes_.bodies.norms(passes_.X, passes_.bias, 0, n_, z_.get());
         for (ptrdiff_t i = 0; i < n_; ++i) {
             const double most = p.squared ? 1e300 : p.C[i];
             const double curve = p.squared ? 1 / (2 * p.C[i]) : 0;
@@ -108,9 +137,8 @@ template <class T> class CoordinateDescent final : public Solver {
         return passes_.sweep(w_.get(), z_.get(), nullptr, nullptr, n_threads, nothing);
     }
 
-    Status finish(int n_threads) {
-        const Status status = refresh(n_threads);
-        if (status != Status::ok) return status;
+    // The objectives at w and a.
+    void evaluate() {
         const Problem& p = problem_;
         const double norm = dot(w_.get(), w_.get(), passes_.width) / 2;
         double loss = 0, dual = 0;
@@ -122,38 +150,38 @@ template <class T> class CoordinateDescent final : public Solver {
         }
         primal = norm + loss;
         gap = primal - (dual - norm);
-        return status;
     }
 
     const Problem problem_;
     const Limits limits_;
     Passes<T> passes_;
-    const T* const K_;
+    const float* K_;
     const ptrdiff_t n_;
     Scratch<Coordinate> rows_;
     Scratch<double> a_, z_, w_;
     Scratch<std::int32_t> order_;
     Descent s_{};
-    double first_ = 0;    // the sum of violations in the first sweep
-    bool exact_ = false;  // z is X w but for what the last sweep did to it
+    double first_ = 0;  // the sum of violations in the first sweep
+    int looks_ = 0;
 };
 
 }  // namespace
 
-void gram_sweep(const double* K, Descent& s) { FML_PICK(sweep_gram<double>)({}, K, s); }
+void gram_sweep(const double* K, Descent& s) { FML_PICK(sweep_gram<double>)(K, s); }
 
 template <class T>
 Solver* descent(const Rows<T>& X, const Problem& problem, const Limits& limits) noexcept {
     return checked(new (std::nothrow) CoordinateDescent<T>(X, nullptr, problem, limits));
 }
 template <class T>
-Solver* gram_descent(const Rows<T>& X, const T* K, const Problem& problem,
+Solver* gram_descent(const Rows<T>& X, const float* K, const Problem& problem,
                      const Limits& limits) noexcept {
     return checked(new (std::nothrow) CoordinateDescent<T>(X, K, problem, limits));
 }
 #define FML_INSTANTIATE(T)                                                            \
     template Solver* descent(const Rows<T>&, const Problem&, const Limits&) noexcept; \
-    template Solver* gram_descent(const Rows<T>&, const T*, const Problem&, const Limits&) noexcept;
+    template Solver* gram_descent(const Rows<T>&, const float*, const Problem&,       \
+                                  const Limits&) noexcept;
 FML_INSTANTIATE(float)
 FML_INSTANTIATE(double)
 

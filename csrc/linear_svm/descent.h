@@ -12,6 +12,14 @@ struct alignas(64) Coordinate {
     std::ptrdiff_t size;   // of the row
 };
 
+// How fast the objective falls along a coordinate, whose derivative is G; below 0, how far it is
+// from falling either way.
+inline double violation_of(const Coordinate& row, double G, double epsilon) {
+    const double up = row.a < row.high ? -G - (row.a >= 0 ? epsilon : -epsilon) : -1e300;
+    const double down = row.a > row.low ? G + (row.a > 0 ? epsilon : -epsilon) : -1e300;
+    return up > down ? up : down;
+}
+
 struct Descent {
     std::ptrdiff_t n;
     Coordinate* rows;     // (n)

@@ -84,11 +84,9 @@ template <class Source> FML_INLINE void sweep(const Source& source, Descent& s) 
         if (t + 3 < s.active) source.soon(s.rows[s.order[t + 3]]);
         const std::ptrdiff_t i = s.order[t];
         Coordinate& row = s.rows[i];
-        const double a = row.a, G = source.product(s, i) - row.b + row.curve * a;
-        // How fast the objective falls if a grows, and if it shrinks.
-        const double up = a < row.high ? -G - (a >= 0 ? epsilon : -epsilon) : -1e300;
-        const double down = a > row.low ? G + (a > 0 ? epsilon : -epsilon) : -1e300;
-        const double violation = up > down ? up : down;
+        const double a = row.a;
+        const double G = source.product(s, i) - row.b + row.curve * a;
+        const double violation = violation_of(row, G, epsilon);
         if (violation <= 0) {
             if (violation < -s.shrinks) {
                 s.order[t--] = s.order[--s.active];
@@ -106,9 +104,7 @@ template <class Source> FML_INLINE void sweep(const Source& source, Descent& s) 
     s.shrinks = worst > 0 ? worst : 1e300;
 }
 
-template <class T> void sweep_rows(const Rows<T>& X, const T*, Descent& s) {
+template <class T> void sweep_rows(const Rows<T>& X, Descent& s) {
     sweep(FromRows<T>{X, s.bias}, s);
 }
-template <class T> void sweep_gram(const Rows<T>&, const T* K, Descent& s) {
-    sweep(FromGram<T>{K}, s);
-}
+template <class T> void sweep_gram(const T* K, Descent& s) { sweep(FromGram<T>{K}, s); }

@@ -70,9 +70,9 @@ template <class T>
 Solver* descent(const Rows<T>&, const Problem&, const Limits&) noexcept;
 
 // The same with the Gram matrix K (n, n) of the design at hand: O(n) a change, O(1) a row that
-// stays. What K lacks in precision is made up by rows.
+// stays. K may be rounded: rows tell when it is solved, and take over where K does not get there.
 template <class T>
-Solver* gram_descent(const Rows<T>&, const T* K, const Problem&, const Limits&) noexcept;
+Solver* gram_descent(const Rows<T>&, const float* K, const Problem&, const Limits&) noexcept;
 
 // Crammer and Singer's loss max over m of (w_m - w_y) x + [m != y], of all classes at once, by dual
 // coordinate descent (Keerthi et al., 2008). codes (n) in [0, n_classes).

@@ -17,7 +17,7 @@ from fastml.metrics._rows import pairs
 
 # Columns of which a Hessian is formed and factorised.
 _MOST_COLUMNS, _MOST_SPARSE_COLUMNS = 2_048, 1_024
-# Rows of which a Gram matrix is formed: 32 MB in float64.
+# Rows of which a Gram matrix is formed: 16 MB.
 _MOST_GRAM_ROWS = 2_048
 # Multiply-adds of a step from which on one problem occupies all threads.
 _LARGE_STEP = 5e8
@@ -79,16 +79,32 @@ def solve(
     method = method_for(machine, X)
     K = None
     if method == "gram_descent":
-        K = pairs("linear", X, X)
-        K += X.dtype.type(machine.bias**2)
+        K = _gram(X, machine.bias)
+        if not np.isfinite(K).all():
+            method, K = "descent", None
+    more = {} if K is None else {"K": K}
     at_once = max(_FEW_PROBLEMS, int(_MOST_NUMBERS / (10 * X.shape[0])))
     remaining, parts = iter(problems), []
     while batch := list(islice(remaining, at_once)):
-        solvers = [solver_of(method, machine, rows, *problem, K=K) for problem in batch]
+        solvers = [solver_of(method, machine, rows, *problem, **more) for problem in batch]
         newton = method in ("newton", "interior")
         apart = not (newton and float(X.shape[0]) * X.shape[1] ** 2 > _LARGE_STEP)
         parts.append(run(solvers, rows.d + 1, method, apart, task, fitted))
     return _joined(parts)
+
+
+def _gram(X: np.ndarray, bias: float) -> np.ndarray:
+    """All products of rows, rounded to float32: descent looks at the rows again before it ends."""
+    with np.errstate(over="ignore"):
+        X = X.astype(np.float32, copy=False)
+    n = len(X)
+    K = np.empty((n, n), np.float32)
+    step = -(-n // 4)
+    for i in range(0, n, step):  # the lower triangle and a little
+        K[i:, i : i + step] = pairs("linear", X[i:], X[i : i + step])
+        K[i : i + step, i:] = K[i:, i : i + step].T
+    K += np.float32(bias**2)
+    return K
 
 
 def solve_jointly(
