@@ -127,13 +127,15 @@ template <class T> class CoordinateDescent final : public Solver {
         std::fill_n(z_.get(), n_, 0.0);
     }
 
-    // a by itself, w = X'a, z = X w.
+    // a by itself, w = X'a (where it is not kept up to date), z = X w.
     Status refresh(int n_threads) {
         for (ptrdiff_t i = 0; i < n_; ++i) a_[i] = rows_[i].a;
         const auto nothing = [](ptrdiff_t, ptrdiff_t, ptrdiff_t) {};
-        const Status status =
-            passes_.sweep(nullptr, nullptr, a_.get(), w_.get(), n_threads, nothing);
-        if (status != Status::ok) return status;
+        if (K_) {
+            const Status status =
+                passes_.sweep(nullptr, nullptr, a_.get(), w_.get(), n_threads, nothing);
+            if (status != Status::ok) return status;
+        }
         return passes_.sweep(w_.get(), z_.get(), nullptr, nullptr, n_threads, nothing);
     }
 

@@ -55,7 +55,7 @@ template <class T> class Passes {
     Passes(const Rows<T>& rows, double constant)
         : X(rows), bias(constant), bodies(chosen_bodies<T>()), n(X.n), width(X.d + 1),
           entries(X.indptr ? passed_over * X.indptr[n] : static_cast<double>(n) * width),
-          grid(n, blocks_summed(static_cast<double>(width))), parts_(grid.blocks * width),
+          grid(n, row_blocks()), parts_(grid.blocks * width),
           strip_(X.indptr ? 256 : std::clamp<ptrdiff_t>(16384 / width, 1, 128) * 4) {}
     explicit operator bool() const { return static_cast<bool>(parts_); }
 
@@ -80,6 +80,13 @@ template <class T> class Passes {
     }
 
   private:
+    // The sums of all blocks together are a small part of what is read.
+    ptrdiff_t row_blocks() const {
+        const double stored = X.indptr ? X.indptr[n] : static_cast<double>(n) * X.d;
+        const auto most = static_cast<ptrdiff_t>(stored / (32.0 * static_cast<double>(width)));
+        return std::clamp<ptrdiff_t>(most, 2, blocks_summed(static_cast<double>(width)));
+    }
+
     Scratch<double> parts_;
     const ptrdiff_t strip_;
 };
