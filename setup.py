@@ -13,6 +13,7 @@ FAMILIES = {
     "als": "als",
     "forest": "forest",
     "rows": "rows",
+    "cholesky": "cholesky",
     "gemm": "gemm",
     "jit": "jit",
     "kdtree": "kdtree",

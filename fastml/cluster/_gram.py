@@ -4,48 +4,10 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.gaussian_process.kernels import Kernel
-from sklearn.metrics.pairwise import KERNEL_PARAMS
 
 from fastml._native import kernel_kmeans as native
 from fastml._runtime.threads import n_threads
-from fastml.jit import ScalarKernel
-from fastml.metrics.pairwise import gram_apply, pairwise_kernels
-
-BLOCK = 1 << 21  # entries of a Gram matrix of a kernel object that are formed at once
-
-
-class KernelFunction:
-    """A kernel by name, object or function, with its parameters."""
-
-    def __init__(self, kernel: Any, params: dict[str, Any]) -> None:
-        self.kernel, self.params = kernel, params
-        if isinstance(kernel, str):
-            # Each kernel has defaults of its own.
-            names = KERNEL_PARAMS[kernel]
-            self.params = {k: v for k, v in params.items() if k in names and v is not None}
-
-    def __call__(self, X: Any, Y: Any) -> np.ndarray:
-        if isinstance(self.kernel, Kernel):
-            return self.kernel(X, Y)
-        return pairwise_kernels(X, Y, metric=self.kernel, **self.params)
-
-    def apply(self, X: Any, Y: Any, V: np.ndarray) -> np.ndarray:
-        """The Gram matrix of the rows of X and Y, times V."""
-        if not isinstance(self.kernel, Kernel):
-            return gram_apply(X, Y, V, metric=self.kernel, **self.params)
-        rows = max(1, BLOCK // V.shape[0])
-        blocks = range(0, len(X), rows)
-        return np.concatenate([self.kernel(X[i : i + rows], Y) @ V for i in blocks])
-
-    def diagonal(self, X: Any) -> np.ndarray:
-        """K(x, x) for the rows of X."""
-        # A function in Python is called for every pair; for others a call costs more than a block.
-        python = callable(self.kernel) and not isinstance(self.kernel, Kernel | ScalarKernel)
-        rows = 1 if python else 64
-        blocks = (X[i : i + rows] for i in range(0, X.shape[0], rows))
-        return np.concatenate([self(block, block).diagonal() for block in blocks]).astype(float)
-
+from fastml.metrics._kernel_function import KernelFunction
 
 class Gram:
     """A Gram matrix in memory."""

@@ -5,16 +5,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
 from fastml._native import kernel_kmeans as native
-from fastml._runtime.sparse import with_short_indices
 from fastml._runtime.threads import n_threads
-from fastml.cluster._gram import Gram, KernelFunction, gram_of
+from fastml.cluster._gram import Gram, gram_of
 from fastml.cluster._members import Centers, greedy_seeds, moved
 from fastml.cluster._partition import Partition, relocate
+from fastml.metrics._kernel_function import function_of, is_precomputed, validated
 from fastml.metrics.pairwise import kernel_metrics
 
 
@@ -180,71 +179,48 @@ class KernelKMeans(Partition):
         self.random_state = random_state
 
     def _transform_fitted(self, X: Any) -> np.ndarray:
-        if not self._is_precomputed():
+        if not is_precomputed(self.kernel):
             return self.transform(X)
-        K = self._validated(X, reset=False)
+        K = validated(self, X, reset=False)
         return self._distances(K, K.diagonal())
 
     def _predict(self, X: Any) -> np.ndarray:
-        return self._closeness(self._validated(X, reset=False)).argmin(axis=1).astype(np.int32)
+        return self._closeness(validated(self, X, reset=False)).argmin(axis=1).astype(np.int32)
 
     def _transform(self, X: Any) -> np.ndarray:
         self._check_has_diagonal("transform", "Use fit_transform")
-        X = self._validated(X, reset=False)
-        return self._distances(X, self._function().diagonal(X))
+        X = validated(self, X, reset=False)
+        return self._distances(X, function_of(self).diagonal(X))
 
     def _inertia(self, X: Any, sample_weight: Any) -> float:
         self._check_has_diagonal("score", "Use inertia_")
-        X = self._validated(X, reset=False)
-        sqdist = self._function().diagonal(X) + self._closeness(X).min(axis=1)
+        X = validated(self, X, reset=False)
+        sqdist = function_of(self).diagonal(X) + self._closeness(X).min(axis=1)
         w = _check_sample_weight(sample_weight, X, dtype=np.float64)
         return float(w @ np.maximum(sqdist, 0))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._is_precomputed()
+        tags.input_tags.pairwise = is_precomputed(self.kernel)
         tags.input_tags.sparse = not tags.input_tags.pairwise
         return tags
 
-    def _is_precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
-
     def _check_has_diagonal(self, method: str, instead: str) -> None:
-        if self._is_precomputed():
+        if is_precomputed(self.kernel):
             raise ValueError(
                 f"{method} needs K(x, x) of new rows x, which a precomputed kernel between them "
                 f"and the rows of the fit does not tell. {instead}, or predict."
             )
 
-    def _function(self) -> KernelFunction:
-        if callable(self.kernel):
-            return KernelFunction(self.kernel, self.kernel_params or {})
-        params = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        return KernelFunction(self.kernel, params)
-
-    def _validated(self, X: Any, reset: bool) -> Any:
-        if isinstance(self.kernel, Kernel) and not self.kernel.requires_vector_input:
-            return validate_data(self, X, ensure_2d=False, dtype=None, reset=reset)
-        X = validate_data(
-            self,
-            X,
-            accept_sparse=False if self._is_precomputed() else "csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            accept_large_sparse=False,
-            reset=reset,
-        )
-        return with_short_indices(X) if sparse.issparse(X) else X
-
     def _fit(self, X: Any, sample_weight: Any) -> None:
-        X = self._validated(X, reset=True)
+        X = validated(self, X, reset=True)
         w = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        if self._is_precomputed():
+        if is_precomputed(self.kernel):
             if X.shape[0] != X.shape[1]:
                 raise ValueError(f"Precomputed kernel must be a square matrix; got {X.shape}.")
             gram, self.X_fit_ = Gram(np.require(X, requirements="A")), None
         else:
-            gram, self.X_fit_ = gram_of(self._function(), X, self.max_gram_mb), X
+            gram, self.X_fit_ = gram_of(function_of(self), X, self.max_gram_mb), X
         best = self._best_run(X, gram, w, sample_weight)
         vars(self).update(self._fitted(best.members, best.centers, w))
         self.labels_ = best.labels
@@ -271,7 +247,7 @@ class KernelKMeans(Partition):
         if self.X_fit_ is None:
             products = (self.dual_coef_ @ X.T).T
         else:
-            products = self._function().apply(X, self.X_fit_, self.dual_coef_.T.toarray())
+            products = function_of(self).apply(X, self.X_fit_, self.dual_coef_.T.toarray())
         return self.center_sqnorms_ - 2 * products.astype(np.float64, copy=False)
 
     def _distances(self, X: Any, diagonal: np.ndarray) -> np.ndarray:
@@ -349,7 +325,7 @@ class KernelKMeans(Partition):
                     f"The shape of the initial centers {init.shape} does not match the number of "
                     f"features of the data {self.n_features_in_}."
                 )
-            function = self._function()
+            function = function_of(self)
             rows, norm = function(points, self.X_fit_), function.diagonal(points)
             rows = np.require(rows, np.float64, "C")
         elif init.shape == (k,) and init.dtype.kind in "iu" and 0 <= init.min() <= init.max() < n:

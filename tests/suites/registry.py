@@ -189,6 +189,13 @@ def _linear(estimator, X, sample_weight=None, **params):
     return {name: np.float32(getattr(model, name)) for name in ("coef_", "intercept_")}
 
 
+def _on_targets(estimator, X, sample_weight=None, random_state=None, **params):
+    """Targets that rows alone do not tell."""
+    n = np.shape(X)[0] if np.ndim(X) or sparse.issparse(X) else 0
+    y = np.random.default_rng(n).normal(size=n)
+    return outcome(estimator(**params).fit(X, y, sample_weight=sample_weight), X)
+
+
 _QUICK = {"n_clusters": 3, "n_init": 2, "max_iter": 20, "random_state": 0}
 _ENDLESS = {"n_clusters": 200, "n_init": 20, "max_iter": 1000, "tol": 0, "random_state": 0}
 
@@ -376,6 +383,15 @@ SUBJECTS = [
             ("ensemble.BaggingRegressor", {"n_estimators": 7}, ({"n_estimators": 100},)),
             ("ensemble.AdaBoostClassifier", {"n_estimators": 7}, ({"n_estimators": 500},)),
         )
+    ),
+    Subject(
+        "kernel_ridge.KernelRidge",
+        {"kernel": "rbf", "gamma": 0.1},
+        long=({"solver": "cholesky"}, {"solver": "cg", "tol": 1e-300, "max_iter": 10**6}),
+        long_shape=(14_000, 20),
+        most=2000,
+        call=_on_targets,
+        unspecified={"huge": "squared distances overflow"},
     ),
     *(
         Subject(

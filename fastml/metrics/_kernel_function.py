@@ -1,0 +1,77 @@
+"""The kernel of a kernel machine: by name, object or function, with the rows it is for."""
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.gaussian_process.kernels import Kernel
+from sklearn.metrics.pairwise import KERNEL_PARAMS
+from sklearn.utils.validation import validate_data
+
+from fastml._runtime.sparse import with_short_indices
+from fastml.jit import ScalarKernel
+from fastml.metrics._apply import gram_apply
+from fastml.metrics._dispatch import pairwise_kernels
+
+BLOCK = 1 << 21  # entries of a Gram matrix of a kernel object that are formed at once
+
+
+class KernelFunction:
+    """A kernel by name, object or function, with its parameters."""
+
+    def __init__(self, kernel: Any, params: dict[str, Any]) -> None:
+        self.kernel, self.params = kernel, params
+        if isinstance(kernel, str):
+            # Each kernel has defaults of its own.
+            names = KERNEL_PARAMS[kernel]
+            self.params = {k: v for k, v in params.items() if k in names and v is not None}
+
+    def __call__(self, X: Any, Y: Any) -> np.ndarray:
+        if isinstance(self.kernel, Kernel):
+            return self.kernel(X, Y)
+        return pairwise_kernels(X, Y, metric=self.kernel, **self.params)
+
+    def apply(self, X: Any, Y: Any, V: np.ndarray) -> np.ndarray:
+        """The Gram matrix of the rows of X and Y, times V."""
+        if not isinstance(self.kernel, Kernel):
+            return gram_apply(X, Y, V, metric=self.kernel, **self.params)
+        rows = max(1, BLOCK // V.shape[0])
+        blocks = range(0, len(X), rows)
+        return np.concatenate([self.kernel(X[i : i + rows], Y) @ V for i in blocks])
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        """K(x, x) for the rows of X."""
+        # A function in Python is called for every pair; for others a call costs more than a block.
+        python = callable(self.kernel) and not isinstance(self.kernel, Kernel | ScalarKernel)
+        rows = 1 if python else 64
+        blocks = (X[i : i + rows] for i in range(0, X.shape[0], rows))
+        return np.concatenate([self(block, block).diagonal() for block in blocks]).astype(float)
+
+
+def is_precomputed(kernel: Any) -> bool:
+    return isinstance(kernel, str) and kernel == "precomputed"
+
+
+def function_of(estimator: Any) -> KernelFunction:
+    """The kernel that the parameters of an estimator describe, in scikit-learn's way."""
+    if callable(estimator.kernel):
+        return KernelFunction(estimator.kernel, estimator.kernel_params or {})
+    names = ("gamma", "degree", "coef0")
+    return KernelFunction(estimator.kernel, {name: getattr(estimator, name) for name in names})
+
+
+def validated(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
+    """The rows as the estimator's kernel takes them, with targets if `options` has any."""
+    if isinstance(estimator.kernel, Kernel) and not estimator.kernel.requires_vector_input:
+        options |= {"ensure_2d": False, "dtype": None}
+    else:
+        options |= {
+            "accept_sparse": False if is_precomputed(estimator.kernel) else "csr",
+            "dtype": [np.float64, np.float32],
+            "order": "C",
+            "accept_large_sparse": False,
+        }
+    checked = validate_data(estimator, X, reset=reset, **options)
+    X, *rest = checked if isinstance(checked, tuple) else (checked,)
+    X = with_short_indices(X) if issparse(X) else X
+    return (X, *rest) if rest else X
