@@ -9,12 +9,12 @@ from cython cimport floating
 from scipy.linalg import cython_blas, cython_lapack
 
 ctypedef void (*Gemm)(char*, char*, int*, int*, int*, void*, void*, int*, void*, int*, void*,
-                      void*, int*) noexcept nogil
+                      void*, int*) noexcept
 ctypedef void (*Syrk)(char*, char*, int*, int*, void*, void*, int*, void*, void*,
-                      int*) noexcept nogil
+                      int*) noexcept
 ctypedef void (*Trsm)(char*, char*, char*, char*, int*, int*, void*, void*, int*, void*,
-                      int*) noexcept nogil
-ctypedef void (*Potrf)(char*, int*, void*, int*, int*) noexcept nogil
+                      int*) noexcept
+ctypedef void (*Potrf)(char*, int*, void*, int*, int*) noexcept
 
 
 # Looked up when the module is imported, so that SciPy is not needed to build it.
@@ -48,14 +48,14 @@ def factorise_panel(floating[:, ::1] A, int begin, int width):
     cdef floating* before = &A[0, begin]
     if begin < 0 or width < 1 or rest < 0 or A.shape[1] != n:
         raise ValueError("there is no such panel")
-    with nogil:
-        if begin > 0:
-            (<Syrk>syrks[kind])(b"L", b"N", &width, &begin, &less, before, &n, &one, diagonal, &n)
-        if begin > 0 and rest > 0:
-            (<Gemm>gemms[kind])(b"N", b"T", &rest, &width, &begin, &less, before + width, &n,
-                                before, &n, &one, diagonal + width, &n)
-        (<Potrf>potrfs[kind])(b"L", &width, diagonal, &n, &info)
-        if info == 0 and rest > 0:
-            (<Trsm>trsms[kind])(b"R", b"L", b"T", b"N", &rest, &width, &one, diagonal, &n,
-                                diagonal + width, &n)
+    # With the GIL, so that no thread of Python's can fork meanwhile: OpenBLAS does not survive that.
+    if begin > 0:
+        (<Syrk>syrks[kind])(b"L", b"N", &width, &begin, &less, before, &n, &one, diagonal, &n)
+    if begin > 0 and rest > 0:
+        (<Gemm>gemms[kind])(b"N", b"T", &rest, &width, &begin, &less, before + width, &n,
+                            before, &n, &one, diagonal + width, &n)
+    (<Potrf>potrfs[kind])(b"L", &width, diagonal, &n, &info)
+    if info == 0 and rest > 0:
+        (<Trsm>trsms[kind])(b"R", b"L", b"T", b"N", &rest, &width, &one, diagonal, &n,
+                            diagonal + width, &n)
     return info == 0

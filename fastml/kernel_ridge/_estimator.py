@@ -167,7 +167,9 @@ class KernelRidge(Versioned, CallbackSupportMixin, StockKernelRidge):
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None):
         """Solve for the dual coefficients."""
-        X, y = validated(self, X, reset=True, y=y, multi_output=True, y_numeric=True)
+        X, y = validated(
+            self, X, reset=True, dtype="numeric", y=y, multi_output=True, y_numeric=True
+        )
         if is_precomputed(self.kernel) and X.shape[0] != X.shape[1]:
             raise ValueError(f"Precomputed kernel must be a square matrix; got {X.shape}.")
         w, y_weight = self._weights(sample_weight, X)
@@ -209,7 +211,7 @@ class KernelRidge(Versioned, CallbackSupportMixin, StockKernelRidge):
     def predict(self, X):
         """Weigh the kernel between `X` and the rows of the fit by the dual coefficients."""
         check_is_fitted(self)
-        X = validated(self, X, reset=False)
+        X = validated(self, X, reset=False, dtype="numeric")
         if is_precomputed(self.kernel):
             return X @ self.dual_coef_
         dtype = self.dual_coef_.dtype
@@ -301,7 +303,7 @@ def _part(X: Any, kept: np.ndarray, kernel: Any) -> Any:
 
 def _in_precision(X: Any, dtype: np.dtype) -> Any:
     """Rows of numbers in `dtype`; others as they are."""
-    numbers = issparse(X) or getattr(X, "dtype", np.dtype(object)).kind == "f"
+    numbers = issparse(X) or getattr(X, "dtype", np.dtype(object)).kind in "biuf"
     return X.astype(dtype, copy=False) if numbers else X
 
 

@@ -63,15 +63,11 @@ def function_of(estimator: Any) -> KernelFunction:
 def validated(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
     """The rows as the estimator's kernel takes them, with targets if `options` has any."""
     if isinstance(estimator.kernel, Kernel) and not estimator.kernel.requires_vector_input:
-        options |= {"ensure_2d": False, "dtype": None}
+        kinds = {"ensure_2d": False, "dtype": None}
     else:
-        options |= {
-            "accept_sparse": False if is_precomputed(estimator.kernel) else "csr",
-            "dtype": [np.float64, np.float32],
-            "order": "C",
-            "accept_large_sparse": False,
-        }
-    checked = validate_data(estimator, X, reset=reset, **options)
+        sparse = False if is_precomputed(estimator.kernel) else "csr"
+        kinds = {"accept_sparse": sparse, "dtype": [np.float64, np.float32], "order": "C"} | options
+    checked = validate_data(estimator, X, reset=reset, **(options | kinds))
     X, *rest = checked if isinstance(checked, tuple) else (checked,)
     X = with_short_indices(X) if issparse(X) else X
     return (X, *rest) if rest else X
