@@ -389,7 +389,7 @@ SUBJECTS = [
         "kernel_ridge.KernelRidge",
         {"kernel": "rbf", "gamma": 0.1},
         long=({"solver": "cholesky"}, {"solver": "cg", "tol": 1e-300, "max_iter": 10**6}),
-        long_shape=(14_000, 20),
+        long_shape=(10_000, 20),
         most=2000,
         call=_on_targets,
         unspecified={
