@@ -1,4 +1,4 @@
-"""Cholesky's factorisation of a symmetric matrix in place, by panels.
+"""Cholesky's factorisation of a symmetric matrix in place, by panels; see csrc/cholesky/cholesky.h.
 
 Python is asked between panels: for Ctrl-C, and to show progress. BLAS and LAPACK are SciPy's.
 """
@@ -7,6 +7,14 @@ from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 from cython cimport floating
 
 from scipy.linalg import cython_blas, cython_lapack
+
+from fastml._native.runtime cimport Status, bind_pool, check, the_pool
+
+cdef extern from "cholesky/cholesky.h" namespace "fastml" nogil:
+    Status c_scaled_mirror "fastml::scaled_mirror"[T](
+        T*, Py_ssize_t, const T*, const T*, T, T, int) noexcept
+
+bind_pool(the_pool())
 
 ctypedef void (*Gemm)(char*, char*, int*, int*, int*, void*, void*, int*, void*, int*, void*,
                       void*, int*) noexcept
@@ -59,3 +67,19 @@ def factorise_panel(floating[:, ::1] A, int begin, int width):
         (<Trsm>trsms[kind])(b"R", b"L", b"T", b"N", &rest, &width, &one, diagonal, &n,
                             diagonal + width, &n)
     return info == 0
+
+
+def scaled_mirror(
+    floating[:, ::1] A,             # IN below the diagonal, OUT above and on it
+    const floating[::1] diagonal,   # IN
+    const floating[::1] scale,      # IN
+    double constant,
+    double shift,
+    int n_threads,
+):
+    """S (K + constant) S + shift above the diagonal, from K below it."""
+    cdef Status status
+    with nogil:
+        status = c_scaled_mirror(&A[0, 0], A.shape[0], &diagonal[0], &scale[0],
+                                 <floating>constant, <floating>shift, n_threads)
+    check(status)

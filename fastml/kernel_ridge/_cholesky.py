@@ -3,8 +3,9 @@
 import numpy as np
 from scipy.linalg import lapack
 
-from fastml._native.cholesky import factorise_panel
+from fastml._native.cholesky import factorise_panel, scaled_mirror
 from fastml._runtime.callbacks import Task
+from fastml._runtime.threads import n_threads
 
 WHOLE = 4096  # rows of a matrix that LAPACK factorises as quickly
 
@@ -37,9 +38,5 @@ def solve(R: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 def restore(K: np.ndarray, diagonal: np.ndarray) -> None:
     """Copy what is below the diagonal of `K` to above it, and put back the diagonal."""
-    for i in range(0, len(K), 256):
-        end = i + 256
-        lower = np.tril(K[i:end, i:end], -1)
-        K[i:end, i:end] = lower + lower.T
-        K[i:end, end:] = K[end:, i:end].T
-    K.flat[:: len(K) + 1] = diagonal
+    if len(K):
+        scaled_mirror(K, diagonal, np.ones_like(diagonal), 0.0, 0.0, n_threads())

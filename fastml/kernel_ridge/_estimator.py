@@ -8,7 +8,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgWarning, lstsq
-from scipy.sparse import issparse
 from sklearn import kernel_ridge as stock
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
@@ -20,7 +19,14 @@ from fastml._runtime.versioned import Versioned
 from fastml.kernel_ridge._cholesky import factorise, panels, restore, solve
 from fastml.kernel_ridge._iterative import descend
 from fastml.kernel_ridge._low_rank import Deflation, pivoted_cholesky
-from fastml.metrics._kernel_function import function_of, is_precomputed, validated
+from fastml.metrics._kernel_function import (
+    dtype_of_gram,
+    function_of,
+    in_precision,
+    is_precomputed,
+    own_gram,
+    validated,
+)
 
 StockKernelRidge = stock.KernelRidge
 
@@ -179,9 +185,7 @@ class KernelRidge(Versioned, CallbackSupportMixin, StockKernelRidge):
             alpha = np.full(Y.shape[1], alpha[0])
         if len(alpha) != Y.shape[1]:
             raise ValueError(f"There are {Y.shape[1]} targets but {len(alpha)} values of alpha.")
-        # Of the kernels of scikit-learn's these alone come in single precision.
-        single = isinstance(self.kernel, str) and self.kernel != "laplacian"
-        kernel_dtype = np.float32 if single and X.dtype == np.float32 else np.float64
+        kernel_dtype = dtype_of_gram(self.kernel, X)
         dtype = np.result_type(kernel_dtype, y.dtype, y_weight)
         # As scikit-learn's, which stores what it solves for each target in an array of K's dtype.
         dual_dtype = dtype if (alpha == alpha[0]).all() else kernel_dtype
@@ -215,7 +219,7 @@ class KernelRidge(Versioned, CallbackSupportMixin, StockKernelRidge):
         if is_precomputed(self.kernel):
             return X @ self.dual_coef_
         dtype = self.dual_coef_.dtype
-        rows, fitted = _in_precision(X, dtype), _in_precision(self.X_fit_, dtype)
+        rows, fitted = in_precision(X, dtype), in_precision(self.X_fit_, dtype)
         return function_of(self).apply(rows, fitted, self.dual_coef_)
 
     def __to_sklearn_state__(self, state: dict[str, Any]) -> dict[str, Any]:
@@ -244,7 +248,7 @@ class KernelRidge(Versioned, CallbackSupportMixin, StockKernelRidge):
         return n**2 * dtype.itemsize <= self.max_gram_mb * 2**20
 
     def _factorised(self, problem: Problem, dtype: np.dtype, task: Task) -> np.ndarray:
-        K = _gram(self, problem.X, dtype)
+        K = own_gram(self, problem.X, dtype)
         diagonal, C = K.diagonal().copy(), np.empty_like(problem.Y)
         for i, alpha in enumerate(np.unique(problem.alpha)):
             columns = np.flatnonzero(problem.alpha == alpha)
@@ -278,9 +282,9 @@ class KernelRidge(Versioned, CallbackSupportMixin, StockKernelRidge):
         return root[:, None] * lstsq(K, root[:, None] * problem.Y)[0]
 
     def _iterated(self, problem: Problem, task: Task, attributes: Any) -> tuple[np.ndarray, int]:
-        X, function = _in_precision(problem.X, np.dtype(np.float64)), function_of(self)
+        X, function = in_precision(problem.X, np.dtype(np.float64)), function_of(self)
         root = np.sqrt(problem.w)[:, None]
-        F = root * pivoted_cholesky(function, X, RANK)
+        F = root * pivoted_cholesky(lambda i: function(X[i], X), function.diagonal(X), RANK)
         U, n_iter = descend(
             lambda V: root * function.apply(X, X, root * V),
             root * problem.Y,
@@ -299,20 +303,6 @@ def _part(X: Any, kept: np.ndarray, kernel: Any) -> Any:
     if len(kept) == (X.shape[0] if hasattr(X, "shape") else len(X)):
         return X
     return X[np.ix_(kept, kept)] if is_precomputed(kernel) else X[kept]
-
-
-def _in_precision(X: Any, dtype: np.dtype) -> Any:
-    """Rows of numbers in `dtype`; others as they are."""
-    numbers = issparse(X) or getattr(X, "dtype", np.dtype(object)).kind in "biuf"
-    return X.astype(dtype, copy=False) if numbers else X
-
-
-def _gram(estimator: KernelRidge, X: Any, dtype: np.dtype) -> np.ndarray:
-    """A Gram matrix that nobody else holds."""
-    if is_precomputed(estimator.kernel):
-        return np.array(X, dtype=dtype, order="C")
-    X = _in_precision(X, dtype)
-    return np.require(function_of(estimator)(X, X), dtype, ["C", "A", "W"])
 
 
 def _warn_if_ill_conditioned(R: np.ndarray, scale: float) -> None:

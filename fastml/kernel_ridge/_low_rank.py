@@ -1,23 +1,23 @@
 """A Gram matrix of low rank in the place of a large one: what iterative solvers start from."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, eigh, solve_triangular
 
-from fastml.metrics._kernel_function import KernelFunction
-
 BLOCK = 64  # pivots that are chosen at once
 
 
-def pivoted_cholesky(kernel: KernelFunction, X: Any, rank: int) -> np.ndarray:
-    """F (n, r) with F Fᵀ near the Gram matrix, r at most `rank`.
+def pivoted_cholesky(
+    rows: Callable[[np.ndarray], Any], diagonal: np.ndarray, rank: int
+) -> np.ndarray:
+    """F (n, r) with F Fᵀ near the Gram matrix that has these `rows`; r is at most `rank`.
 
     Pivots are drawn by what the diagonal still lacks, many at once: randomly pivoted Cholesky
     (Chen, Epperly, Tropp and Webber, 2023), always with the same draws.
     """
-    left = kernel.diagonal(X)
-    n, random_state = len(left), np.random.RandomState(0)
+    left, n, random_state = diagonal, len(diagonal), np.random.RandomState(0)
     F = np.empty((n, min(rank, n)), order="F")
     enough = 8 * np.finfo(np.float64).eps * left.max(initial=0)
     r = 0
@@ -25,7 +25,7 @@ def pivoted_cholesky(kernel: KernelFunction, X: Any, rank: int) -> np.ndarray:
         p = np.where(left > enough, left, 0)
         count = min(BLOCK, F.shape[1] - r, int((p > 0).sum()))
         pivots = np.sort(random_state.choice(n, count, replace=False, p=p / p.sum()))
-        columns = np.asarray(kernel(X[pivots], X), dtype=np.float64).T
+        columns = np.array(rows(pivots), dtype=np.float64).T
         columns -= F[:, :r] @ F[pivots, :r].T
         core = columns[pivots]
         # Pivots may be nearly dependent; what this adds is small beside what they leave out.

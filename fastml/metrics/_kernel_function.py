@@ -71,3 +71,23 @@ def validated(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
     X, *rest = checked if isinstance(checked, tuple) else (checked,)
     X = with_short_indices(X) if issparse(X) else X
     return (X, *rest) if rest else X
+
+
+def dtype_of_gram(kernel: Any, X: Any) -> np.dtype:
+    """In which scikit-learn has it: of its kernels these alone come in single precision."""
+    single = isinstance(kernel, str) and kernel != "laplacian" and X.dtype == np.float32
+    return np.dtype(np.float32 if single else np.float64)
+
+
+def in_precision(X: Any, dtype: np.dtype) -> Any:
+    """Rows of numbers in `dtype`; others as they are."""
+    numbers = issparse(X) or getattr(X, "dtype", np.dtype(object)).kind in "biuf"
+    return X.astype(dtype, copy=False) if numbers else X
+
+
+def own_gram(estimator: Any, X: Any, dtype: np.dtype) -> np.ndarray:
+    """The Gram matrix of the rows, in C order, which nobody else holds."""
+    if is_precomputed(estimator.kernel):
+        return np.array(X, dtype=dtype, order="C")
+    X = in_precision(X, dtype)
+    return np.require(function_of(estimator)(X, X), dtype, ["C", "A", "W"])

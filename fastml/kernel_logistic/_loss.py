@@ -1,0 +1,48 @@
+"""The logistic loss of scores: one column for two classes, one a class for more."""
+
+import numpy as np
+from scipy.special import expit, softmax
+
+
+class Loss:
+    """Σ w ℓ over rows; `Y` (n, k) is what probabilities should be, w (n,) includes C."""
+
+    def __init__(self, Y: np.ndarray, w: np.ndarray) -> None:
+        self.Y, self.w = Y, w[:, None]
+        self.binary = Y.shape[1] == 1
+
+    def value(self, F: np.ndarray) -> float:
+        if self.binary:
+            return float((self.w * np.logaddexp(0, np.where(self.Y > 0, -F, F))).sum())
+        top = F.max(axis=1, keepdims=True)
+        total = np.log(np.exp(F - top).sum(axis=1)) + top[:, 0]
+        return float(self.w[:, 0] @ (total - (self.Y * F).sum(axis=1)))
+
+    def at(self, F: np.ndarray) -> "Slope":
+        return Slope(self, expit(F) if self.binary else softmax(F, axis=1))
+
+
+class Slope:
+    """Derivatives where probabilities are P (n, k)."""
+
+    def __init__(self, loss: Loss, P: np.ndarray) -> None:
+        self.binary, self.w, self.P = loss.binary, loss.w, P
+        self.residual = loss.w * (P - loss.Y)
+
+    def weight(self) -> np.ndarray:
+        """The diagonal of the Hessian, which for two classes is all of it."""
+        return self.w * self.P * (1 - self.P)
+
+    def curvature(self, V: np.ndarray) -> float:
+        """Σ v_iᵀ H_i v_i over rows, H_i = w_i (diag p - p pᵀ)."""
+        if self.binary:
+            return float((self.weight() * V**2).sum())
+        mean = (self.P * V).sum(axis=1, keepdims=True)
+        return float((self.w * self.P * (V - mean) ** 2).sum())
+
+    def curvature_of_constants(self) -> np.ndarray:
+        """Σ H_i (k, k)."""
+        if self.binary:
+            return np.atleast_2d(self.weight().sum())
+        weighted = self.w * self.P
+        return np.diag(weighted.sum(axis=0)) - weighted.T @ self.P
