@@ -8,13 +8,13 @@ import pytest
 from scipy import sparse
 from scipy.linalg import LinAlgWarning
 from sklearn.base import clone
-from sklearn.callback import ProgressBar
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge as StockKernelRidge
 from sklearn.metrics.pairwise import pairwise_kernels
 
 import fastml
+from fastml.callback import ProgressBar
 from fastml.kernel_ridge import KernelRidge
 from fastml.kernel_ridge._low_rank import Deflation, pivoted_cholesky
 from fastml.metrics._kernel_function import KernelFunction

@@ -56,7 +56,7 @@ def factorise_panel(floating[:, ::1] A, int begin, int width):
     cdef floating* before = &A[0, begin]
     if begin < 0 or width < 1 or rest < 0 or A.shape[1] != n:
         raise ValueError("there is no such panel")
-    # With the GIL, so that no thread of Python's can fork meanwhile: OpenBLAS does not survive that.
+    # With the GIL, so that no thread of Python's can fork: OpenBLAS does not survive that.
     if begin > 0:
         (<Syrk>syrks[kind])(b"L", b"N", &width, &begin, &less, before, &n, &one, diagonal, &n)
     if begin > 0 and rest > 0:

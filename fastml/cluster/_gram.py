@@ -9,6 +9,7 @@ from fastml._native import kernel_kmeans as native
 from fastml._runtime.threads import n_threads
 from fastml.metrics._kernel_function import KernelFunction
 
+
 class Gram:
     """A Gram matrix in memory."""
 

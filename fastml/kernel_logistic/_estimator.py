@@ -222,7 +222,7 @@ class KernelLogisticRegression(Versioned, CallbackSupportMixin, ClassifierMixin,
                 f"contains only one class: {self.classes_[0]!r}"
             )
         w = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        w *= self.C * self._class_weights(y, codes, w)[codes]
+        w = self.C * w * self._class_weights(y, codes, w)[codes]
         binary = len(self.classes_) == 2
         Y = codes[:, None].astype(float) if binary else np.eye(len(self.classes_))[codes]
 
@@ -303,7 +303,9 @@ class KernelLogisticRegression(Versioned, CallbackSupportMixin, ClassifierMixin,
             The labels.
         """
         scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+        return self.classes_[
+            (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        ]
 
     def predict_proba(self, X):
         """The probability of each class.

@@ -147,9 +147,12 @@ def fit(
         slope = loss.at(model.KB + model.b)
         G = model.beta + slope.residual
         KG = gram.product(G)
-        gap = max(0.0, float((G * KG).sum()) / 2)
+        gap = float((G * KG).sum()) / 2
         norm = float((model.beta * model.KB).sum())
         objective = loss.value(model.KB + model.b) + norm / 2
+        if gap < -max(tol, 1e-6) * abs(objective):
+            raise ValueError("The kernel is not positive definite.")
+        gap = max(gap, 0.0)
         model = model._replace(objective=objective, gap=gap, n_iter=i)
         if gap <= tol * objective or i == max_iter:
             break
@@ -168,7 +171,7 @@ def fit(
             model = model._replace(
                 beta=model.beta + t * d.beta, b=model.b + t * d.b, KB=model.KB + t * d.KB
             )
-            step.attributes = lambda: attributes(model)
+            step.attributes = lambda m=model: attributes(m)
         if step.stop or t == 0:
             break
     return model

@@ -61,7 +61,7 @@ class Factor:
     def prepare(self, weight: np.ndarray, constant: float) -> None:
         gram, shift = self.gram, 1.0
         scale = np.sqrt(weight).astype(gram.dtype)
-        rounding = 10 * np.finfo(gram.dtype).eps * float(weight @ (gram.diagonal + constant))
+        rounding = 10 * np.finfo(gram.dtype).eps * float(weight @ (abs(gram.diagonal) + constant))
         for _ in range(4):
             scaled_mirror(gram.K, gram.diagonal, scale, constant, shift, n_threads())
             if factorise(gram.K, NO_TASK):

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import is_classifier
 
 import fastml
 
@@ -193,6 +194,7 @@ def _on_targets(estimator, X, sample_weight=None, random_state=None, **params):
     """Targets that rows alone do not tell."""
     n = np.shape(X)[0] if np.ndim(X) or sparse.issparse(X) else 0
     y = np.random.default_rng(n).normal(size=n)
+    y = np.arange(n) % 2 if is_classifier(estimator()) else y
     found = outcome(estimator(**params).fit(X, y, sample_weight=sample_weight), X)
     return {name: value for name, value in found.items() if name != "n_iter_"}
 
@@ -396,6 +398,16 @@ SUBJECTS = [
             "huge": "squared distances overflow",
             "csr_messy": "scikit-learn takes norms of stored values, without adding duplicates",
         },
+    ),
+    Subject(
+        "kernel_logistic.KernelLogisticRegression",
+        {"gamma": 0.1},
+        long=({"C": 1e4}, {"C": 1e12, "solver": "gradient", "tol": 0, "max_iter": 10**6}),
+        long_shape=(8_000, 20),
+        most=1500,
+        call=_on_targets,
+        like="svm.SVC",
+        unspecified={"huge": "squared distances overflow"},
     ),
     *(
         Subject(
