@@ -26,6 +26,7 @@ FAMILIES = {
     "ranking": "ranking",
     "scaling": "scaling",
     "smo": "smo",
+    "sketch": "sketch",
     "strings": "strings",
     "trees": "trees",
     "votes": "votes",
