@@ -409,6 +409,19 @@ SUBJECTS = [
         like="svm.SVC",
         unspecified={"huge": "squared distances overflow"},
     ),
+    Subject(
+        "kernel_approximation.RBFSampler",
+        {"gamma": 0.1, "n_components": 30, "random_state": 0},
+        long=(),  # one pass
+        unspecified={"huge": "cosines of what is infinite"},
+    ),
+    Subject(
+        "kernel_approximation.RandomFourierFeatures",
+        {"kernel": "laplacian", "n_components": 30, "random_state": 0},
+        long=(),
+        like="kernel_approximation.RBFSampler",
+        unspecified={"huge": "cosines of what is infinite"},
+    ),
     *(
         Subject(
             f"svm.{name}",
@@ -481,6 +494,8 @@ WRAPPERS = {
     "neighbors.NearestCentroid",
     "neighbors.kneighbors_graph",
     "neighbors.radius_neighbors_graph",
+    "kernel_approximation.Nystroem",
+    "kernel_approximation.SkewedChi2Sampler",
     "ensemble.AdaBoostRegressor",
     "ensemble.BaggingClassifier",
     "ensemble.ExtraTreesClassifier",

@@ -1,0 +1,16 @@
+"""Random features: `python -m pytest benchmarks/bench_sketch.py`."""
+
+import pytest
+
+from fastml._bench.cases.sketch import case
+
+CASES = [
+    case(20_000, sampler=sampler, dtype=dtype)
+    for sampler in ("RBFSampler", "SkewedChi2Sampler", "Nystroem")
+    for dtype in ("float64", "float32")
+]
+
+
+@pytest.mark.contest([*CASES, case(1, 10, 100), case(1_000, 500, 1_000)])
+def bench_transform(entry, contest):
+    assert entry.name != "fastml" or contest.ratio(entry) > 1
