@@ -6,6 +6,7 @@ import sklearn.kernel_approximation as stock
 from scipy import sparse
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 from sklearn.utils.estimator_checks import check_estimator
+from suites.harness import run_python
 
 import fastml
 from fastml._native import sketch
@@ -15,7 +16,6 @@ from fastml.kernel_approximation import (
     RBFSampler,
     SkewedChi2Sampler,
 )
-from suites.harness import run_python
 
 DTYPES = (np.float32, np.float64)
 
@@ -50,6 +50,7 @@ def test_cosines(scale, dtype):
 @pytest.mark.parametrize("isa", ["baseline", "avx2"])
 def test_every_instruction_set(isa):
     code = """
+import numpy as np
 from fastml._native import sketch
 rng = np.random.default_rng(0)
 for dtype in (np.float32, np.float64):

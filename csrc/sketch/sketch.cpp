@@ -27,7 +27,8 @@ Status cosine_features(const T* X, const T* W, const T* offset, T scale, std::pt
     const ptrdiff_t panels = ceil_div(m, s.cols);
     const ptrdiff_t per_thread = aligned(block * d + spill_size(s, d, block / s.rows));
     n_threads = threads_for(static_cast<double>(n) * m * (d + 8), n_threads);
-    Scratch<T> packed(panels * s.cols * d), offsets(panels * s.cols), scratch(n_threads * per_thread);
+    Scratch<T> packed(panels * s.cols * d), offsets(panels * s.cols),
+        scratch(n_threads * per_thread);
     if (!packed || !offsets || !scratch) return Status::no_memory;
     std::copy_n(offset, m, offsets.get());
     std::fill(offsets.get() + m, offsets.get() + panels * s.cols, T(0));
@@ -52,9 +53,9 @@ Status cosines(const T* offset, T scale, std::ptrdiff_t n, std::ptrdiff_t m, T* 
     });
 }
 
-#define FML_INSTANTIATE(T)                                                                     \
-    template Status cosine_features(const T*, const T*, const T*, T, std::ptrdiff_t,           \
-                                    std::ptrdiff_t, std::ptrdiff_t, T*, int) noexcept;         \
+#define FML_INSTANTIATE(T)                                                             \
+    template Status cosine_features(const T*, const T*, const T*, T, std::ptrdiff_t,   \
+                                    std::ptrdiff_t, std::ptrdiff_t, T*, int) noexcept; \
     template Status cosines(const T*, T, std::ptrdiff_t, std::ptrdiff_t, T*, int) noexcept;
 FML_INSTANTIATE(float)
 FML_INSTANTIATE(double)

@@ -164,9 +164,7 @@ class RandomFourierFeatures(
             Their products approximate the kernel.
         """
         check_is_fitted(self)
-        X = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         scale = (2.0 / self.n_components) ** 0.5
         Z = cosine_features(X, self.random_weights_, self.random_offset_, scale)
         if self.importance_ is not None:

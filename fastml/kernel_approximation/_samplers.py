@@ -62,7 +62,7 @@ class SkewedChi2Sampler(Versioned, StockSkewedChi2Sampler):
         """Apply the feature map to `X`."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        if (X <= -self.skewedness).any():
+        if (-self.skewedness >= X).any():
             raise ValueError("X may not contain entries smaller than -skewedness.")
         scale = np.sqrt(2.0) / np.sqrt(self.n_components)
         logarithms = X + X.dtype.type(self.skewedness)
