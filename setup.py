@@ -11,6 +11,7 @@ from setuptools import Extension, setup
 FAMILIES = {
     "runtime": "common",
     "als": "als",
+    "decision": "decision",
     "forest": "forest",
     "rows": "rows",
     "cholesky": "cholesky",

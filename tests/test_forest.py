@@ -28,6 +28,7 @@ from sklearn.tree import (
 )
 from sklearn.tree._tree import Tree
 
+from fastml._runtime import beside
 from fastml._runtime.sparse import with_short_indices
 from fastml.tree import _packed
 
@@ -403,12 +404,12 @@ def test_packed_once_and_anew():
     assert more.n_trees == 6
     model.estimators_[0].fit(X[:50], y[:50])
     assert _packed.packed_forest(model) is not more
-    _packed.forget(model)
-    count = len(_packed._entries)
+    beside.forget(model)
+    count = len(beside._entries)
     assert _packed.packed_forest(model) is _packed.packed_forest(model)
-    assert len(_packed._entries) == count + 1
+    assert len(beside._entries) == count + 1
     del model
-    assert len(_packed._entries) == count
+    assert len(beside._entries) == count
 
 
 def test_weights_of_boosting_pack_anew():

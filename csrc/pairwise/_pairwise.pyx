@@ -4,6 +4,9 @@ from cython cimport floating
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libcpp cimport bool as bool_t
 
+import numpy as np
+from scipy.sparse import issparse
+
 from fastml._native.rows cimport CRows, Rows, of
 from fastml._native.runtime cimport Status, bind_pool, check, the_pool
 
@@ -56,6 +59,27 @@ cdef extern from "pairwise/pairwise.h" namespace "fastml" nogil:
     Status c_gram_apply "fastml::gram_apply"[T](
         const CRows[T]&, const CRows[T]&, const CMeasure&, const T*, Py_ssize_t, double*,
         int) noexcept
+    cdef cppclass CPacked "fastml::Packed"[T]:
+        CRows[T] Y
+        CMeasure measure
+        T* panels
+        T* norms
+        T* sizes
+        T* shift
+        double* values
+        double* long_norms
+        int32_t* rows
+        Py_ssize_t* starts
+
+    cdef struct PackedSizes:
+        Py_ssize_t of[4]
+
+    PackedSizes c_packed_sizes "fastml::packed_sizes"[T](
+        const CRows[T]&, const CMeasure&) noexcept
+    Status c_pack "fastml::pack"[T](CPacked[T]&, int) noexcept
+    Status c_packed_apply "fastml::packed_apply"[T](
+        const CRows[T]&, const CPacked[T]&, const T*, Py_ssize_t, const Py_ssize_t*, Py_ssize_t,
+        double*, int) noexcept
     void c_elementary "fastml::elementary"[T](
         Elementary, const T*, Py_ssize_t, T, T*) noexcept
 
@@ -160,6 +184,73 @@ def gram_apply(
     with nogil:
         status = c_gram_apply(x, y, measure.c, &V[0, 0], V.shape[1], &out[0, 0], n_threads)
     check(status)
+
+
+cdef class Packed:
+    """Rows and what their kernel values are multiplied by, laid out once for many products.
+
+    V (m, r) is of the dtype of Y; segment s of the rows of Y ends before row ends[s].
+    """
+    cdef Rows Y
+    cdef object V, ends
+    cdef list kept
+    cdef CPacked[float] single
+    cdef CPacked[double] double_
+
+    def __init__(self, Rows Y, Measure measure, V, const Py_ssize_t[::1] ends, int n_threads):
+        self.Y, self.V, self.ends = Y, V, ends
+        if Y.X.dtype == "float32":
+            self.kept = lay_out[float](Y, measure, &self.single, n_threads)
+        else:
+            self.kept = lay_out[double](Y, measure, &self.double_, n_threads)
+
+    def apply(self, Rows X, double[:, ::1] out, int n_threads):
+        """The products of the rows of X, (n, segments * r)."""
+        if issparse(X.X) != issparse(self.Y.X):
+            raise TypeError("dense rows meet dense rows, and sparse ones sparse ones")
+        if X.X.dtype != self.Y.X.dtype:
+            raise TypeError("rows and what they meet differ in dtype")
+        if X.X.dtype == "float32":
+            products[float](X, self.V, self.ends, &self.single, out, n_threads)
+        else:
+            products[double](X, self.V, self.ends, &self.double_, out, n_threads)
+
+
+cdef list lay_out(Rows Y, Measure measure, CPacked[floating]* packed, int n_threads):
+    cdef PackedSizes sizes
+    cdef Status status
+    cdef floating[::1] a, b, c, d
+    cdef double[::1] values, norms
+    cdef int32_t[::1] rows
+    cdef Py_ssize_t[::1] starts
+    packed.Y, packed.measure = of[floating](Y, NULL), measure.c
+    sizes = c_packed_sizes(packed.Y, packed.measure)
+    # One more than there are, so that each has an address.
+    dtypes = ("f8", "f8", "i4", np.intp) if issparse(Y.X) else (Y.X.dtype,) * 4
+    kept = [np.empty(sizes.of[i] + 1, dtypes[i]) for i in range(4)]
+    if issparse(Y.X):
+        values, norms, rows, starts = kept
+        packed.values, packed.long_norms = &values[0], &norms[0]
+        packed.rows, packed.starts = &rows[0], &starts[0]
+    else:
+        a, b, c, d = kept
+        packed.panels, packed.norms, packed.sizes, packed.shift = &a[0], &b[0], &c[0], &d[0]
+    with nogil:
+        status = c_pack(packed[0], n_threads)
+    check(status)
+    return kept
+
+
+cdef int products(
+    Rows X, const floating[:, ::1] V, const Py_ssize_t[::1] ends,
+    const CPacked[floating]* packed, double[:, ::1] out, int n_threads,
+) except -1:
+    cdef CRows[floating] x = of[floating](X, NULL)
+    cdef Status status
+    with nogil:
+        status = c_packed_apply(
+            x, packed[0], &V[0, 0], V.shape[1], &ends[0], ends.shape[0], &out[0, 0], n_threads)
+    return check(status)
 
 
 def boolean_distances(

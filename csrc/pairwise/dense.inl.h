@@ -253,3 +253,51 @@ void thin_block(const Job<T>& job, const Chunk<T>& chunk, std::ptrdiff_t i0, std
         deliver(job, block);
     }
 }
+
+// One row against a panel, in registers; sums in two halves, which do not wait for each other.
+template <class Op, class T>
+FML_INLINE void row_against_panel(const T* x, const T* panel, std::ptrdiff_t d, T* out) {
+    using Vec = typename Simd<T>::Vec;
+    constexpr int lanes = Simd<T>::lanes;
+    Vec sum[2][tile_vecs];
+    FML_UNROLL
+    for (int v = 0; v < tile_vecs; ++v) sum[0][v] = sum[1][v] = broadcast<Vec>(T(0));
+    std::ptrdiff_t p = 0;
+    for (; p + 2 <= d; p += 2, panel += 2 * tile_cols<T>) {
+        FML_UNROLL
+        for (int v = 0; v < tile_vecs; ++v) {
+            sum[0][v] = Op::step(sum[0][v], load<Vec>(panel + v * lanes), x[p]);
+            sum[1][v] = Op::step(sum[1][v], load<Vec>(panel + tile_cols<T> + v * lanes), x[p + 1]);
+        }
+    }
+    FML_UNROLL
+    for (int v = 0; v < tile_vecs; ++v) {
+        if (p < d) sum[0][v] = Op::step(sum[0][v], load<Vec>(panel + v * lanes), x[p]);
+        store(out + v * lanes, sum[0][v] + sum[1][v]);
+    }
+}
+
+// As dense_block, for a few rows of X and packed rows of Y: tiles would be mostly empty.
+template <class T>
+void thin_packed_block(const Job<T>& job, const Chunk<T>& chunk, std::ptrdiff_t i0,
+                       std::ptrdiff_t rows, std::ptrdiff_t p0, std::ptrdiff_t p1, T* scratch) {
+    const std::ptrdiff_t d = job.X.d;
+    T *at = scratch, *x = scratch + tile_cols<T>;
+    for (std::ptrdiff_t i = i0; i < i0 + rows; ++i) {
+        for (std::ptrdiff_t p = 0; p < d; ++p)
+            x[p] = job.X.data[i * d + p] - (job.X.shift ? job.X.shift[p] : T(0));
+        const T norm = norm_of<T>(job.plan.norm, x, nullptr, d);
+        for (std::ptrdiff_t p = p0; p < p1; ++p) {
+            const std::ptrdiff_t j = p * tile_cols<T>;
+            if (job.plan.gather == Gather::product)
+                row_against_panel<Product>(x, chunk.values + j * d, d, at);
+            else
+                row_against_panel<SquaredDiff>(x, chunk.values + j * d, d, at);
+            const std::ptrdiff_t cols = chunk.n - j < tile_cols<T> ? chunk.n - j : tile_cols<T>;
+            const Block<T> block{at,    nullptr,        i, 1, chunk.first + j, cols, tile_cols<T>,
+                                 &norm, chunk.norms + j};
+            finish(job, block, DensePair<T>{job.X.data, job.Y.data, d});
+            deliver(job, block);
+        }
+    }
+}

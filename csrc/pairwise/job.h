@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "common/rows.h"
+#include "pairwise/pairwise.h"
 
 namespace fastml {
 
@@ -57,8 +58,10 @@ template <class T> struct Job {
     std::int64_t* index;  // nearest
     double* distance;
     const T* V;  // apply
-    std::ptrdiff_t r;
+    std::ptrdiff_t r, segments;
+    const std::ptrdiff_t* ends;
     double* product;
+    const Packed<T>* packed;  // or null: Y is laid out as it comes
 };
 
 // Rows [first, first + n) of Y, laid out for the kernels in the precision C that they work in.

@@ -68,6 +68,32 @@ template <class T>
 Status gram_apply(const Rows<T>& X, const Rows<T>& Y, const Measure& measure, const T* V,
                   std::ptrdiff_t r, double* out, int n_threads) noexcept;
 
+// Y as the kernels read it, laid out once for many calls. Whose memory it is does not matter.
+template <class T> struct Packed {
+    Rows<T> Y;
+    Measure measure;
+    T *panels, *norms, *sizes, *shift;  // dense
+    double *values, *long_norms;        // CSR
+    std::int32_t* rows;
+    std::ptrdiff_t* starts;
+};
+
+// How many of each that is: of panels, norms, sizes and shift, or of values, norms, rows and starts.
+struct PackedSizes {
+    std::ptrdiff_t of[4];
+};
+template <class T> PackedSizes packed_sizes(const Rows<T>& Y, const Measure& measure) noexcept;
+
+// Fills the arrays; X will be dense or CSR as Y is. The rows of Y are still read afterwards.
+template <class T> Status pack(Packed<T>& packed, int n_threads) noexcept;
+
+// out (n, segments, r): K V for each segment of the rows of Y apart, of which segment s ends before
+// row ends[s]; V (m, r). Faster where r is 1 or whole vectors.
+template <class T>
+Status packed_apply(const Rows<T>& X, const Packed<T>& packed, const T* V, std::ptrdiff_t r,
+                    const std::ptrdiff_t* ends, std::ptrdiff_t segments, double* out,
+                    int n_threads) noexcept;
+
 // out = exp, log, tanh, x^parameter, sin or asin of n values: for tests.
 enum class Elementary : int { exp, log, tanh, pow, sin, asin };
 template <class T>

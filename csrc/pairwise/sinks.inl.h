@@ -55,44 +55,77 @@ void nearest_block(const Block<C>& block, double* distance, std::int64_t* index)
     }
 }
 
-// Several rows at a time: each entry of K times a piece of a row of V.
-template <class T, class C, int rows, int width>
+// Several rows at a time: each entry of K times `vecs` vectors of a row of V.
+template <class T, class C, int rows, int vecs>
 FML_INLINE void apply_rows(const C* K, std::ptrdiff_t ld, std::ptrdiff_t cols, const T* V,
-                           std::ptrdiff_t r, double* out) {
-    C sum[rows][width] = {};
-    for (std::ptrdiff_t j = 0; j < cols; ++j)
-        for (int i = 0; i < rows; ++i)
-            for (int c = 0; c < width; ++c) sum[i][c] += K[i * ld + j] * V[j * r + c];
+                           std::ptrdiff_t r, double* out, std::ptrdiff_t out_ld) {
+    using Vec = typename Simd<C>::Vec;
+    constexpr int lanes = Simd<C>::lanes;
+    Vec sum[rows][vecs];
+    FML_UNROLL
     for (int i = 0; i < rows; ++i)
-        for (int c = 0; c < width; ++c) out[i * r + c] += sum[i][c];
+        for (int v = 0; v < vecs; ++v) sum[i][v] = broadcast<Vec>(C(0));
+    for (std::ptrdiff_t j = 0; j < cols; ++j, V += r) {
+        FML_UNROLL
+        for (int v = 0; v < vecs; ++v) {
+            const Vec factors = load_as<C>(V + v * lanes);
+            FML_UNROLL
+            for (int i = 0; i < rows; ++i) sum[i][v] = sum[i][v] + factors * K[i * ld + j];
+        }
+    }
+    C values[lanes];
+    FML_UNROLL
+    for (int i = 0; i < rows; ++i)
+        for (int v = 0; v < vecs; ++v) {
+            store(values, sum[i][v]);
+            double* to = out + i * out_ld + v * lanes;
+            for (int l = 0; l < lanes; ++l) to[l] += values[l];
+        }
 }
 
+// ld: from a row of `out` to the next.
 template <class T, class C, int rows>
-FML_INLINE void apply_strip(const C* K, std::ptrdiff_t ld, std::ptrdiff_t cols, const T* V,
-                            std::ptrdiff_t r, double* out) {
-    constexpr int wide = 2 * Simd<C>::lanes;
+FML_INLINE void apply_strip(const Block<C>& block, std::ptrdiff_t i, std::ptrdiff_t j,
+                            std::ptrdiff_t cols, const T* V, std::ptrdiff_t r, double* out,
+                            std::ptrdiff_t ld) {
+    constexpr int lanes = Simd<C>::lanes;
+    const C* K = block.at + i * block.ld + j;
     std::ptrdiff_t c = 0;
-    for (; c + wide <= r; c += wide) apply_rows<T, C, rows, wide>(K, ld, cols, V + c, r, out + c);
+    for (; c + 2 * lanes <= r; c += 2 * lanes)
+        apply_rows<T, C, rows, 2>(K, block.ld, cols, V + c, r, out + c, ld);
+    for (; c + lanes <= r; c += lanes)
+        apply_rows<T, C, rows, 1>(K, block.ld, cols, V + c, r, out + c, ld);
     for (; c < r; ++c) {
-        for (int i = 0; i < rows; ++i) {
+        for (int k = 0; k < rows; ++k) {
             C sum = 0;
+            if (r == 1) {
 #pragma omp simd reduction(+ : sum)
-            for (std::ptrdiff_t j = 0; j < cols; ++j) sum += K[i * ld + j] * V[j * r + c];
-            out[i * r + c] += sum;
+                for (std::ptrdiff_t t = 0; t < cols; ++t) sum += K[k * block.ld + t] * V[t];
+            } else {
+#pragma omp simd reduction(+ : sum)
+                for (std::ptrdiff_t t = 0; t < cols; ++t) sum += K[k * block.ld + t] * V[t * r + c];
+            }
+            out[k * ld + c] += sum;
         }
     }
 }
 
-template <class T, class C>
-void apply_block(const Block<C>& block, const T* V, std::ptrdiff_t r, double* out) {
-    const T* here = V + block.j0 * r;
-    std::ptrdiff_t i = 0;
-    for (; i + 4 <= block.rows; i += 4)
-        apply_strip<T, C, 4>(block.at + i * block.ld, block.ld, block.cols, here, r,
-                             out + (block.i0 + i) * r);
-    for (; i < block.rows; ++i)
-        apply_strip<T, C, 1>(block.at + i * block.ld, block.ld, block.cols, here, r,
-                             out + (block.i0 + i) * r);
+template <class T, class C> void apply_block(const Job<T>& job, const Block<C>& block) {
+    const std::ptrdiff_t r = job.r, ld = job.segments * r;
+    std::ptrdiff_t j = 0;
+    for (std::ptrdiff_t s = 0; j < block.cols; ++s) {
+        std::ptrdiff_t end = job.ends[s] - block.j0;
+        if (end <= j) continue;
+        if (end > block.cols) end = block.cols;
+        const T* V = job.V + (block.j0 + j) * r;
+        double* out = job.product + block.i0 * ld + s * r;
+        std::ptrdiff_t i = 0;
+        for (; i + 8 <= block.rows; i += 8)
+            apply_strip<T, C, 8>(block, i, j, end - j, V, r, out + i * ld, ld);
+        for (; i < block.rows; ++i)
+            apply_strip<T, C, 1>(block, i, j, end - j, V, r, out + i * ld, ld);
+        j = end;
+    }
 }
 
 template <class T, class C> void deliver(const Job<T>& job, const Block<C>& block) {
@@ -107,7 +140,7 @@ template <class T, class C> void deliver(const Job<T>& job, const Block<C>& bloc
             nearest_block(block, job.distance, job.index);
             return;
         case Sink::apply:
-            apply_block(block, job.V, job.r, job.product);
+            apply_block(job, block);
             return;
     }
     if (!job.symmetric) return;

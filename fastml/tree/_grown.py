@@ -16,12 +16,13 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from fastml._native import trees as native
 from fastml._native.forest import Forest
+from fastml._runtime.beside import is_beside
 from fastml._runtime.dispatch import Unsupported, accelerated, concede
 from fastml._runtime.docs import documented_by
 from fastml._runtime.threads import n_threads
 from fastml.jit import Criterion
 from fastml.tree._nursery import Nursery
-from fastml.tree._packed import decision_path, forest_of, is_packed, packed_tree
+from fastml.tree._packed import decision_path, forest_of, packed_tree
 from fastml.tree._targets import (
     check_level_targets,
     constraints_of,
@@ -154,7 +155,7 @@ class GrownTree:
         if "_fastml_nursery" in vars(self):
             return forest_of([self.tree_], n_threads())  # needed once
         few = X.shape[0] * 100 < _ROWS_PER_HUNDRED_NODES * self.tree_.node_count
-        return None if few and not is_packed(self) else packed_tree(self)
+        return None if few and not is_beside(self) else packed_tree(self)
 
     def _values(self, X: Any) -> np.ndarray:
         """What the leaves hold that rows reach, shape (n, n_outputs, max_n_classes)."""

@@ -1,35 +1,21 @@
 """The packed trees of fitted models: made when first needed, kept beside the models.
 
-They are not attributes: no pickle, copy or `clone` of a model has them, and predicting changes
-nothing in it. They follow the model's trees, by identity: growing more, pruning, or putting
-others in their place packs anew. Writing into the arrays of a tree that has been packed is not
-noticed; `forget(model)` tells.
+They follow the model's trees, by identity: growing more, pruning, or putting others in their place
+packs anew. See `fastml._runtime.beside`, whose `forget` tells of what was written into a packed
+tree's arrays.
 """
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
-from operator import is_
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from fastml._native.forest import Forest
+from fastml._runtime.beside import beside
 from fastml._runtime.threads import n_threads
 from fastml.tree._levels import LevelTree, LevelTrees
-
-
-class _Entry(NamedTuple):
-    model: weakref.ref[Any]
-    trees: list[Any]
-    stamp: Any
-    forest: Forest
-
-
-# By id and not by the model, which may define == and no hash. Two threads that find nothing both
-# pack, and the later one's stays: nobody waits, and a fork finds no lock taken.
-_entries: dict[int, _Entry] = {}
 
 
 def forest_of(trees: Sequence[Any], n_threads: int) -> Any:
@@ -62,36 +48,11 @@ def packed(
     stamp : object, default=None
         What else the forest depends on; another one, by `==`, packs anew.
     """
-    key = id(model)
-    entry = _entries.get(key)
-    if (
-        entry is not None
-        and entry.model() is model
-        and len(entry.trees) == len(trees)
-        and all(map(is_, entry.trees, trees))
-        and entry.stamp == stamp
-    ):
-        return entry.forest
-    forest = forest_of(trees, n_threads()) if make is None else make(trees)
 
-    def drop(dead: weakref.ref[Any]) -> None:
-        entry = _entries.get(key)
-        if entry is not None and entry.model is dead:
-            del _entries[key]
+    def pack() -> Forest:
+        return forest_of(trees, n_threads()) if make is None else make(trees)
 
-    _entries[key] = _Entry(weakref.ref(model, drop), list(trees), stamp, forest)
-    return forest
-
-
-def is_packed(model: Any) -> bool:
-    """Whether there is a forest of the model's, though perhaps not of the trees it has now."""
-    entry = _entries.get(id(model))
-    return entry is not None and entry.model() is model
-
-
-def forget(model: Any) -> None:
-    """Pack the trees of `model` anew when they are next needed."""
-    _entries.pop(id(model), None)
+    return beside(model, trees, pack, stamp)
 
 
 def packed_tree(tree: Any) -> Forest:

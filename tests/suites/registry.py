@@ -197,6 +197,20 @@ def _on_targets(estimator, X, sample_weight=None, random_state=None, **params):
     y = np.arange(n) % 2 if is_classifier(estimator()) else y
     found = outcome(estimator(**params).fit(X, y, sample_weight=sample_weight), X)
     return {name: value for name, value in found.items() if name != "n_iter_"}
+def _of_machines(estimator, X, sample_weight=None, random_state=None, **params):
+    """Machines on targets that rows do not tell."""
+    n = np.shape(X)[0] if np.ndim(X) or sparse.issparse(X) else 0
+    rng = np.random.default_rng(n)
+    y = rng.integers(0, 3, n) if "SVC" in estimator.__name__ else rng.normal(size=n)
+    model = estimator(**params).fit(X, y, sample_weight=sample_weight)
+    decision = getattr(model, "decision_function", model.predict)(X)
+    return {"predict()": model.predict(X), "decision": decision}
+
+
+def _decided(outcome: dict) -> dict:
+    """Which side rows are on that are not on the boundary, as support vectors are."""
+    clear = abs(outcome["decision"]) > 0.0123
+    return {"sides": np.sign(outcome["decision"]) * clear, "predict()": outcome["predict()"][:0]}
 
 
 _QUICK = {"n_clusters": 3, "n_init": 2, "max_iter": 20, "random_state": 0}
@@ -444,6 +458,25 @@ SUBJECTS = [
     ),
     *(
         Subject(
+            f"svm.{name}",
+            params,
+            long=(params | {"C": 100.0} if name != "OneClassSVM" else {"nu": 0.5},),
+            long_shape=(60_000, 20),
+            most=2_000,
+            call=_of_machines,
+            comparable=_decided,
+            lenient=True,  # CSR with 64-bit indices
+            unspecified={"huge": "squares overflow", "csr_messy": "libsvm does not add duplicates"}
+            | dict.fromkeys(_FEW_ROWS, "decisions that are 0 but for rounding"),
+        )
+        for name, params in (
+            ("SVC", {"C": 1.5, "tol": 1e-6, "decision_function_shape": "ovo"}),
+            ("SVR", {"C": 1.5, "tol": 1e-6}),
+            ("OneClassSVM", {"nu": 0.3, "tol": 1e-6}),
+        )
+    ),
+    *(
+        Subject(
             f"preprocessing.{name}",
             {},
             long=(),  # they read what there is at the speed of memory
@@ -502,6 +535,8 @@ WRAPPERS = {
     "ensemble.IsolationForest",
     "ensemble.RandomForestRegressor",
     "ensemble.RandomTreesEmbedding",
+    "svm.NuSVC",
+    "svm.NuSVR",
     "tree.ExtraTreeClassifier",
     "tree.ExtraTreeRegressor",
 }
