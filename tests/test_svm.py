@@ -448,6 +448,9 @@ def test_without_an_intercept(name):
 
 
 class Follower:
+    def __init__(self, stops=False):
+        self.stops = stops
+
     def setup(self, estimator, context):
         self.names = []
 
@@ -456,6 +459,7 @@ class Follower:
 
     def on_fit_task_end(self, estimator, context):
         self.names.append(context.task_name)
+        return self.stops
 
     def teardown(self, estimator, context):
         pass
@@ -468,7 +472,11 @@ def test_callbacks_follow_a_fit():
     followed = svm.SVC(**params).set_callbacks(follower).fit(X, y)
     assert follower.names[-1] == "fit"
     assert set(follower.names[:-1]) == {"check"}
-    np.testing.assert_array_equal(followed.dual_coef_, svm.SVC(**params).fit(X, y).dual_coef_)
+    whole = svm.SVC(**params).fit(X, y)
+    np.testing.assert_array_equal(followed.dual_coef_, whole.dual_coef_)
+    with pytest.warns(ConvergenceWarning, match="terminated early"):
+        stopped = svm.SVC(**params).set_callbacks(Follower(stops=True)).fit(X, y)
+    assert stopped.n_iter_.sum() < whole.n_iter_.sum()
 
 
 @pytest.mark.parametrize("name", NAMES)

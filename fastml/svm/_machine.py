@@ -166,7 +166,7 @@ class Machine(Versioned, CallbackSupportMixin):
         y: np.ndarray,
         w: np.ndarray | None,
         seed: int | None,
-        progress: Callable[[int, float], None] | None,
+        progress: Callable[[int, float], bool] | None,
     ) -> Fitted:
         raise NotImplementedError
 
@@ -278,15 +278,16 @@ def _canonical(X: Any) -> Any:
     return X
 
 
-def _report(task: Any) -> Callable[[int, float], None] | None:
+def _report(task: Any) -> Callable[[int, float], bool] | None:
     """The solver's progress as subtasks of a fit that somebody follows."""
     if not task:
         return None
     one_at_a_time = Lock()  # each thread reports the problem that it is at
 
-    def report(steps: int, violation: float) -> None:
-        with one_at_a_time, task.subtask("check"):
+    def report(steps: int, violation: float) -> bool:
+        with one_at_a_time, task.subtask("check") as check:
             pass
+        return check.stop
 
     return report
 
