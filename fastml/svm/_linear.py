@@ -50,7 +50,7 @@ class _LinearMachine(Versioned, CallbackSupportMixin):
                 X.sum_duplicates()
         return X, y
 
-    def _machine(self, dual: bool, penalty: str, joint: bool = False) -> Machine:
+    def _machine(self, penalty: str) -> Machine:
         return Machine(
             squared=self.loss.startswith("squared"),
             regression="epsilon" in self.loss,
@@ -131,7 +131,7 @@ class LinearSVC(_LinearMachine, StockLinearSVC):
         w = _check_sample_weight(sample_weight, X, dtype=np.float64)
         _get_liblinear_solver_type(self.multi_class, self.penalty, self.loss, dual)
         joint = self.multi_class == "crammer_singer"
-        machine = self._machine(dual, "l2" if joint else self.penalty)
+        machine = self._machine("l2" if joint else self.penalty)
         X, codes, w = _weighty(X, codes.astype(np.int32), w)
         weight = by_class * self.C
         with fit_task(self, None, X=X, y=y, metadata={"sample_weight": sample_weight}) as task:
@@ -181,7 +181,7 @@ class LinearSVR(_LinearMachine, StockLinearSVR):
         if self.epsilon < 0:
             raise ValueError(f"epsilon must not be negative; got {self.epsilon}.")
         X, target, w = _weighty(X, np.asarray(y, np.float64).ravel(), w)
-        machine = self._machine(dual, "l2")
+        machine = self._machine("l2")
         with fit_task(self, None, X=X, y=y, metadata={"sample_weight": sample_weight}) as task:
             solution = solve(machine, X, [(target, self.C * w)], task, self._fitted)
         self._keep(solution)
