@@ -197,6 +197,8 @@ def _on_targets(estimator, X, sample_weight=None, random_state=None, **params):
     y = np.arange(n) % 2 if is_classifier(estimator()) else y
     found = outcome(estimator(**params).fit(X, y, sample_weight=sample_weight), X)
     return {name: value for name, value in found.items() if name != "n_iter_"}
+
+
 def _of_machines(estimator, X, sample_weight=None, random_state=None, **params):
     """Machines on targets that rows do not tell."""
     n = np.shape(X)[0] if np.ndim(X) or sparse.issparse(X) else 0
@@ -416,6 +418,7 @@ SUBJECTS = [
     Subject(
         "kernel_logistic.KernelLogisticRegression",
         {"gamma": 0.1},
+        large={"solver": "gradient", "max_gram_mb": 0},
         long=({"C": 1e4}, {"C": 1e12, "solver": "gradient", "tol": 0, "max_iter": 10**6}),
         long_shape=(8_000, 20),
         most=1500,
