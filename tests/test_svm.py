@@ -466,7 +466,7 @@ class Follower:
 
 
 def test_callbacks_follow_a_fit():
-    X, _ = rows(n=1500, d=10)
+    X, _ = rows(n=3000, d=10)
     y = np.random.default_rng(0).integers(0, 3, len(X))
     follower, params = Follower(), {"C": 1000.0, "gamma": 0.05}
     followed = svm.SVC(**params).set_callbacks(follower).fit(X, y)
