@@ -72,8 +72,9 @@ def compare_with_stock(subject: Any, X: Any, weight: Any = None, kind: str = "")
     got = _attempt(subject, X, weight, stock=False)
     for now, then in zip(buffers(X), before, strict=True):
         np.testing.assert_array_equal(now, then, err_msg="the input was changed")
-    expected = _attempt(subject, X, weight, stock=True)
-    if kind in subject.unspecified or (subject.lenient and isinstance(expected, Exception)):
+    # Where nothing is compared scikit-learn does not run either: liblinear might not end.
+    expected = None if kind in subject.unspecified else _attempt(subject, X, weight, stock=True)
+    if expected is None or (subject.lenient and isinstance(expected, Exception)):
         assert not isinstance(got, Exception) or isinstance(got, ValueError), repr(got)
     elif isinstance(expected, Exception) or isinstance(got, Exception):
         assert type(got) is type(expected), f"got {got!r}, scikit-learn gives {expected!r}"
