@@ -90,8 +90,6 @@ class GrownTree:
         missing = None if tiny else self._compute_missing_values_in_feature_mask(X)
         if issparse(X):
             X.sort_indices()
-            if X.indices.dtype != np.intc or X.indptr.dtype != np.intc:
-                raise ValueError("No support for np.int64 index based sparse matrices")
         if isinstance(self.criterion, str) and self.criterion == "poisson":
             if np.any(y < 0):
                 raise ValueError(

@@ -127,9 +127,12 @@ class Nursery:
         return self._columns[2]
 
     def _coded(self, X: Any, ranks: bool, levels: np.ndarray | None) -> Any:
-        if issparse(X) and not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
+        if issparse(X):
+            if X.indices.dtype != np.intc or X.indptr.dtype != np.intc:
+                raise ValueError("No support for np.int64 index based sparse matrices")
+            if not X.has_canonical_format:
+                X = X.copy()
+                X.sum_duplicates()
         return native.Columns(X, ranks=ranks, n_threads=self._threads(X.size), levels=levels)
 
     def targets(self, y: Any, classification: bool) -> Targets:
