@@ -39,16 +39,16 @@ template <class T> FML_INLINE T cosine(T x) {
 template <class T> void cosines_of(T* x, std::ptrdiff_t n, T scale) {
     using Int = typename Simd<T>::Int;
     const T bound = CosConstants<T>::most;
-    Int most, largest = 0;
+    Int most, beyond = 0;  // negative if anything is
     std::memcpy(&most, &bound, sizeof most);
-#pragma omp simd reduction(max : largest)
+#pragma omp simd reduction(| : beyond)
     for (std::ptrdiff_t j = 0; j < n; ++j) {
         const T size = std::fabs(x[j]);
         Int bits;  // in the order of what they stand for, and NaN above all
         std::memcpy(&bits, &size, sizeof bits);
-        largest = bits > largest ? bits : largest;
+        beyond |= most - bits;
     }
-    if (largest > most) {
+    if (beyond < 0) {
         for (std::ptrdiff_t j = 0; j < n; ++j) x[j] = scale * std::cos(x[j]);
         return;
     }
