@@ -142,68 +142,7 @@ class FunctionKernel final : public Kernel {
     void* const context_;
 };
 
-class SharedView final : public View {
-  public:
-    SharedView(const float* K, ptrdiff_t n_rows, std::unique_ptr<View> source)
-        : rows_(Matrix<float>{K, n_rows, 1}), source_(std::move(source)) {}
-    Status set_columns(const ptrdiff_t* ids, ptrdiff_t n, int n_threads) noexcept override {
-        const Status status = rows_.set_columns(ids, n, n_threads);
-        return status == Status::ok ? source_->set_columns(ids, n, n_threads) : status;
-    }
-    Status add(const ptrdiff_t* ids, ptrdiff_t count, const double* coef, float* const* keep,
-               double* sums, int n_threads) noexcept override {
-        return rows_.add(ids, count, coef, keep, sums, n_threads);
-    }
-    Status add_exact(const ptrdiff_t* ids, ptrdiff_t count, const double* coef, double* const* keep,
-                     double* sums, int n_threads) noexcept override {
-        return source_->add_exact(ids, count, coef, keep, sums, n_threads);
-    }
-    int thrift() const noexcept override { return 0; }
-
-  private:
-    GramView<float> rows_;
-    const std::unique_ptr<View> source_;
-};
-
-class SharedKernel final : public Kernel {
-  public:
-    explicit SharedKernel(const Kernel& source)
-        : Kernel(source.n), source_(source), K_(n * n), all_(n), rows_(n) {}
-    explicit operator bool() const { return K_ && all_ && rows_; }
-
-    Status prepare(int n_threads) noexcept override {
-        for (ptrdiff_t i = 0; i < n; ++i) {
-            all_[i] = i;
-            rows_[i] = K_.get() + i * n;
-        }
-        const std::unique_ptr<View> view = source_.view();
-        if (!view) return Status::no_memory;
-        const Status status = view->set_columns(all_.get(), n, n_threads);
-        if (status != Status::ok) return status;
-        return view->add(all_.get(), n, nullptr, rows_.get(), nullptr, n_threads);
-    }
-    std::unique_ptr<View> view() const noexcept override {
-        std::unique_ptr<View> source = source_.view();
-        if (!source) return nullptr;
-        return std::unique_ptr<View>(new (std::nothrow) SharedView(K_.get(), n, std::move(source)));
-    }
-    bool anywhere() const noexcept override { return source_.anywhere(); }
-
-  private:
-    const Kernel& source_;
-    Scratch<float> K_;
-    Scratch<ptrdiff_t> all_;
-    Scratch<float*> rows_;
-};
-
 }  // namespace
-
-std::unique_ptr<Kernel> shared_kernel(const Kernel& kernel) noexcept {
-    auto* made = new (std::nothrow) SharedKernel(kernel);
-    std::unique_ptr<SharedKernel> shared(made);
-    if (!shared || !*shared) return nullptr;
-    return shared;
-}
 
 template <class T>
 std::unique_ptr<Kernel> gram_kernel(const T* K, ptrdiff_t n, ptrdiff_t row_stride,

@@ -53,25 +53,17 @@ Status solve_svm(const Kernel& kernel, const SvmProblem* problems, ptrdiff_t n_p
                  int n_threads) noexcept {
     const std::unique_ptr<View> view = kernel.view();
     if (!view) return Status::no_memory;
-    const double n = static_cast<double>(kernel.n), bytes = n * n * sizeof(float);
-    std::unique_ptr<Kernel> shared;
-    if (n_problems > 1 && view->thrift() && bytes <= options.cache_bytes) {
-        shared = shared_kernel(kernel);
-        if (!shared) return Status::no_memory;
-        const Status status = shared->prepare(n_threads);
-        if (status != Status::ok) return status;
-    }
-    const Kernel& rows = shared ? *shared : kernel;
     ptrdiff_t largest = 0;
     for (ptrdiff_t p = 0; p < n_problems; ++p) largest = std::max(largest, problems[p].m);
     // Of problems that need no memory of rows, one a thread; unless one may take long, and Ctrl-C
     // with it.
     const bool together =
-        n_problems > 1 && largest <= 20000 && kernel.anywhere() && (shared || !view->thrift());
+        n_problems > 1 && largest <= 20000 && kernel.anywhere() && !view->thrift();
     std::atomic<int> failed{0};
     const auto solve = [&](ptrdiff_t p, int threads) {
         if (failed.load()) return;
-        const Status status = solve_one(rows, problems[p], options, watch, solutions + p, threads);
+        const Status status =
+            solve_one(kernel, problems[p], options, watch, solutions + p, threads);
         if (status != Status::ok) failed.store(static_cast<int>(status));
     };
     Status status = Status::ok;

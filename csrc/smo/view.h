@@ -42,7 +42,6 @@ class Kernel {
     virtual std::unique_ptr<View> view() const noexcept = 0;
     // Whether views may be used on any thread.
     virtual bool anywhere() const noexcept { return true; }
-    virtual Status prepare(int) noexcept { return Status::ok; }
     const std::ptrdiff_t n;
 };
 
@@ -60,8 +59,5 @@ using RowsFunction = int (*)(void* context, const std::ptrdiff_t* ids, std::ptrd
                              double* out);
 std::unique_ptr<Kernel> function_kernel(std::ptrdiff_t n, RowsFunction rows,
                                         void* context) noexcept;
-
-// All of another kernel's matrix in single precision, once it is prepared.
-std::unique_ptr<Kernel> shared_kernel(const Kernel& kernel) noexcept;
 
 }  // namespace fastml

@@ -28,10 +28,9 @@ _OPTIONS: dict[str, list] = {"solver": [StrOptions({"smo", "sdca"})], "warm_star
 class SVC(SoftMachine, Classifier, stock.SVC):
     """C-support vector classification.
 
-    The dual is solved to the precision `tol` in scikit-learn's sense; all pairs of classes share
-    what is computed of the kernel. Beyond scikit-learn's, `kernel` may be a kernel object of
-    `fastml.gaussian_process.kernels` or a `fastml.jit.kernel`, and with ``C=numpy.inf`` the margin
-    is hard.
+    The dual is solved to the precision `tol` in scikit-learn's sense. Beyond scikit-learn's,
+    `kernel` may be a kernel object of `fastml.gaussian_process.kernels` or a `fastml.jit.kernel`,
+    and with ``C=numpy.inf`` the margin is hard.
 
     Parameters
     ----------
