@@ -248,7 +248,7 @@ def test_small_caches(cache_size, shrinking):
 
 
 @pytest.mark.parametrize("cache_size", [0.1, 200])
-def test_several_problems_share_rows(cache_size):
+def test_several_problems(cache_size):
     X, _ = groups(900)
     y = np.sort(np.random.default_rng(0).integers(0, 4, 900))
     X[:, 0] += 2 * y
@@ -410,10 +410,10 @@ def test_progress_and_interrupts():
 
 def test_progress_may_end_it():
     X, signs = groups(2000, 20, noise=0.3)
-    rows, problem = smo.Rows(X, "rbf", gamma=0.5), classifier(signs, 1e5)
-    K = gram(X, gamma=0.5)
+    rows, problem = smo.Rows(X, "rbf", gamma=0.01), classifier(signs, 1e5)
+    K = gram(X, gamma=0.01)
     for solution in smo.solve(rows, 2 * [problem], tol=1e-14, progress=lambda steps, gap: True):
-        assert solution.status in (1, 2)
+        assert solution.status == 1
         gap = violation(K, problem, solution.alpha)
         np.testing.assert_allclose(solution.gap, gap, rtol=1e-3, atol=1e-6)
 
