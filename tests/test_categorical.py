@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 import sklearn.tree
 from sklearn.base import clone
@@ -103,7 +104,6 @@ def test_frames(cls):
 
 
 def test_polars_frames():
-    polars = pytest.importorskip("polars")
     frame = polars.DataFrame(
         {"colour": list("abcab"), "x": [1.0, 2, 3, 4, 5]}, schema_overrides={"x": polars.Float32}
     ).with_columns(polars.col("colour").cast(polars.Categorical))

@@ -4,6 +4,8 @@ import doctest
 import pickle
 
 import numpy as np
+import pandas
+import polars
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -126,9 +128,8 @@ def test_ids_of_any_type():
         model.predict(pairs)
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_frames(library):
-    frames = pytest.importorskip(library)
+@pytest.mark.parametrize("frames", [pandas, polars])
+def test_frames(frames):
     pairs, values, _ = ratings()
     names = [f"user {i:04d}" for i in pairs[:, 0]]
     frame = frames.DataFrame({"user": names, "item": pairs[:, 1]})
