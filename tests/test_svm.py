@@ -408,6 +408,7 @@ def test_hard_margins():
     soft = stock.SVC(kernel="linear", C=1e6, tol=1e-6).fit(X, y)
     np.testing.assert_allclose(hard.coef_, soft.coef_, atol=1e-4)
     assert hard.slacks(X, y).max() < 1e-4
+    assert 0 <= hard.dual_gap_[0] < 1e-5 * 0.5 / hard.margin_[0] ** 2
     X[0] = X[y == 1].mean(axis=0)
     for kernel in ("linear", "poly"):
         with pytest.raises(ValueError, match="not separable in its feature space"):

@@ -160,13 +160,17 @@ def certificate(problem: Problem, solution: Any) -> Certificate:
     """The duality gap, the violation of the KKT conditions, and the margin 1 / |w|.
 
     With the multipliers of the equality constraints, rho and r, the gap is a sum over variables:
-    α g where g > 0, and (α - upper) g where g < 0, g the gradient less the multipliers.
+    α g where g > 0, and (α - upper) g where g < 0, g the gradient less the multipliers. A hard
+    margin that rows miss by rounding has no such sum: its hyperplane is scaled to satisfy them.
     """
     alpha, signs = solution.alpha, problem.signs
     g = solution.gradient - solution.r - signs * solution.rho
-    upper = np.where(g < 0, problem.upper, 0.0)
-    gap = float((alpha - upper) @ g)
     norm = squared_norm(problem, solution)
+    if np.isinf(problem.upper).all() and (problem.linear == -1).all():
+        missed = max(0.0, -float(g.min()))
+        gap = float(alpha @ g) + norm / 2 * (1 / (1 - missed) ** 2 - 1) if missed < 1 else np.inf
+    else:
+        gap = float((alpha - np.where(g < 0, problem.upper, 0.0)) @ g)
     margin = 1 / np.sqrt(norm) if norm > 0 else np.inf
     violation = max(solution.gap, 0.0) if np.isfinite(solution.gradient).all() else np.nan
     return Certificate(gap, violation, float(margin))
