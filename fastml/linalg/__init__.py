@@ -1,0 +1,1 @@
+"""Linear algebra that power iterations are made of."""
