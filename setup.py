@@ -24,6 +24,7 @@ FAMILIES = {
     "linear_svm": "linear_svm",
     "neighbors": "neighbors",
     "pairwise": "pairwise",
+    "power": "power",
     "ranking": "ranking",
     "scaling": "scaling",
     "smo": "smo",

@@ -9,7 +9,8 @@ import numpy as np
 from scipy import linalg
 from sklearn.utils import check_random_state
 
-Progress = Callable[[int, np.ndarray], Any]
+Product = Callable[[np.ndarray], np.ndarray]
+Progress = Callable[[int, np.ndarray | None], Any]
 
 
 class Eigenpairs(NamedTuple):
@@ -40,7 +41,7 @@ def orthonormal_rest(W: np.ndarray, basis: np.ndarray) -> np.ndarray:
 
 
 def leading(
-    apply: Callable[[np.ndarray], np.ndarray],
+    apply: Product,
     n: int,
     k: int,
     *,
