@@ -69,7 +69,7 @@ def test_sparse_matches_naive(dtype, shape):
             found = []
             for threads in (1, 2):
                 found.append(np.full((n, k), np.nan, dtype))
-                power.sparse_times(X.data, X.indices, X.indptr, V, offset, found[-1], threads)
+                power.sparse_times(X.data, X.indices, X.indptr, V, offset, False, found[-1], threads)
             np.testing.assert_array_equal(*found)
             close(
                 found[0], X.toarray() @ V.astype(float) - (0 if offset is None else less), d, dtype

@@ -28,8 +28,9 @@ cdef extern from "power/power.h" namespace "fastml" nogil:
     Status c_gram "fastml::gram"[T](
         const Dense[T]&, const T*, Py_ssize_t, T*, int) noexcept
     Status c_sparse_times "fastml::times"[T](
-        const Sparse[T]&, const T*, Py_ssize_t, const T*, T*, int) noexcept
+        const Sparse[T]&, const T*, Py_ssize_t, const T*, bint, T*, int) noexcept
     Status c_sparse_gram "fastml::gram"[T](const Sparse[T]&, const T*, T, T*, int) noexcept
+    bint c_factorise "fastml::factorise"(const double*, Py_ssize_t, double*, double*) noexcept
 
 bind_pool(the_pool())
 
@@ -108,15 +109,16 @@ def sparse_times(
     const int32_t[::1] indptr,    # IN (n + 1)
     const floating[:, ::1] V,     # IN (d, k)
     const floating[::1] less,     # IN (k), or None
-    floating[:, ::1] out,         # OUT (n, k)
+    bint add,
+    floating[:, ::1] out,         # OUT (n, k); IN as well, if `add`
     int n_threads,
 ):
-    """Write X V - 1 less' to `out`."""
+    """Write X V - 1 less' to `out`, or add it."""
     cdef Status status
     cdef Sparse[floating] rows = sparse[floating](data, indices, indptr, V.shape[0])
     cdef const floating* offset = &less[0] if less is not None else NULL
     with nogil:
-        status = c_sparse_times(rows, &V[0, 0], V.shape[1], offset, &out[0, 0], n_threads)
+        status = c_sparse_times(rows, &V[0, 0], V.shape[1], offset, add, &out[0, 0], n_threads)
     check(status)
 
 
@@ -135,3 +137,15 @@ def sparse_gram(
     with nogil:
         status = c_sparse_gram(rows, &v[0], <floating>less, &out[0], n_threads)
     check(status)
+
+
+def factorise(
+    const double[:, ::1] G,       # IN (k, k), symmetric
+    double[:, ::1] R,             # OUT, upper triangular
+    double[:, ::1] inverse,       # OUT, of R
+):
+    """Write R of G = R'R and its inverse; return whether there is one."""
+    cdef bint found
+    with nogil:
+        found = c_factorise(&G[0, 0], G.shape[0], &R[0, 0], &inverse[0, 0])
+    return found

@@ -40,13 +40,17 @@ template <class T> struct Sparse {
     std::ptrdiff_t n, d;
 };
 
-// Y = X V - 1 less', `less` (k values, or null for none).
+// Y = X V - 1 less', `less` (k values, or null for none); with `add` it is added to Y.
 template <class T>
-Status times(const Sparse<T>& X, const T* V, std::ptrdiff_t k, const T* less, T* Y,
+Status times(const Sparse<T>& X, const T* V, std::ptrdiff_t k, const T* less, bool add, T* Y,
              int n_threads) noexcept;
 
 // z = X' (X v - less) for one vector, reading X once.
 template <class T>
 Status gram(const Sparse<T>& X, const T* v, T less, T* z, int n_threads) noexcept;
+
+// R upper triangular with R' R = G, symmetric (k, k), and its inverse, both with zeros below.
+// Returns false, R and inverse being of no use, where a pivot is not above 0 (or is NaN).
+bool factorise(const double* G, std::ptrdiff_t k, double* R, double* inverse) noexcept;
 
 }  // namespace fastml

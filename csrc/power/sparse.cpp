@@ -16,39 +16,67 @@
 
 namespace fastml {
 
-constexpr ptrdiff_t pad_rows = 1 << 10;  // at a time
+namespace {
+
+// Fewer columns than a vector has lanes: V and less with zeros to whole vectors, rows of Y by way of
+// such rows.
+template <class T> struct Padded {
+    ptrdiff_t k, width, d;
+    Scratch<T> V, less;
+
+    Padded(const T* given, const T* offset, ptrdiff_t d_, ptrdiff_t k_, ptrdiff_t width_)
+        : k(k_), width(width_), d(d_), V(d_ * width_), less(width_) {
+        if (!V || !less) return;
+        std::fill_n(less.get(), width, T(0));
+        if (offset) std::copy_n(offset, k, less.get());
+        copy(given, d, k, width, V.get());
+    }
+    static void copy(const T* from, ptrdiff_t n, ptrdiff_t from_width, ptrdiff_t to_width, T* to) {
+        const ptrdiff_t both = std::min(from_width, to_width);
+        for (ptrdiff_t i = 0; i < n; ++i, from += from_width, to += to_width) {
+            std::copy_n(from, both, to);
+            std::fill(to + both, to + to_width, T(0));
+        }
+    }
+};
 
 template <class T>
-Status times(const Sparse<T>& X, const T* V, ptrdiff_t k, const T* less, T* Y,
-             int n_threads) noexcept {
-    const double work = static_cast<double>(X.indptr[X.n] + X.n) * (k + passed_over);
-    n_threads = threads_for(work, n_threads);
+Status narrow_times(const Sparse<T>& X, const T* V, ptrdiff_t k, ptrdiff_t lanes, const T* less,
+                    bool add, T* Y, int n_threads) noexcept {
     const Grid grid(X.n, free_blocks);
-    if (k == 1) {
-        const auto run = FML_PICK(sparse_dots<T>);
-        return parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int) {
-            run(X, grid.begin(b), grid.end(b), V, less ? *less : T(0), Y + grid.begin(b));
-        });
-    }
+    const Padded<T> padded(V, less, X.d, k, lanes);
+    Scratch<T> scratch(n_threads * grid.rows * lanes);
+    if (!padded.V || !padded.less || !scratch) return Status::no_memory;
+    const auto run = FML_PICK(sparse_times<T>);
+    return parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int worker) {
+        const ptrdiff_t begin = grid.begin(b), rows = grid.end(b) - begin;
+        T* const out = scratch.get() + worker * grid.rows * lanes;
+        Sparse<T> part = X;  // its rows alone, so that they begin where the scratch does
+        part.indptr += begin;
+        part.n = rows;
+        if (add) Padded<T>::copy(Y + begin * k, rows, k, lanes, out);
+        run(part, 0, rows, padded.V.get(), padded.less.get(), add, lanes, out);
+        Padded<T>::copy(out, rows, lanes, k, Y + begin * k);
+    });
+}
+
+}  // namespace
+
+template <class T>
+Status times(const Sparse<T>& X, const T* V, ptrdiff_t k, const T* less, bool add, T* Y,
+             int n_threads) noexcept {
+    n_threads = threads_for(static_cast<double>(X.indptr[X.n] + X.n) * (k + passed_over), n_threads);
     ptrdiff_t lanes = 0;
     FML_PICK(vector_lanes<T>)(&lanes);
-    const ptrdiff_t width = ceil_div(k, lanes) * lanes;
-    Scratch<T> padded(X.d * width), offset(width);
-    if (!padded || !offset) return Status::no_memory;
-    std::fill_n(offset.get(), width, T(0));
-    if (less) std::copy_n(less, k, offset.get());
-    const Status status = parallel(ceil_div(X.d, pad_rows), n_threads, [&](ptrdiff_t b, int) {
-        const ptrdiff_t end = std::min(X.d, (b + 1) * pad_rows);
-        for (ptrdiff_t j = b * pad_rows; j < end; ++j) {
-            std::copy_n(V + j * k, k, padded.get() + j * width);
-            std::fill_n(padded.get() + j * width + k, width - k, T(0));
-        }
-    });
-    if (status != Status::ok) return status;
-    const auto run = FML_PICK(sparse_times<T>);
+    if (k > 1 && k < lanes) return narrow_times(X, V, k, lanes, less, add, Y, n_threads);
+    const Grid grid(X.n, free_blocks);
+    const auto wide = FML_PICK(sparse_times<T>);
+    const auto single = FML_PICK(sparse_dots<T>);
     return parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int) {
-        run(X, grid.begin(b), grid.end(b), padded.get(), offset.get(), k, width,
-            Y + grid.begin(b) * k);
+        if (k == 1)
+            single(X, grid.begin(b), grid.end(b), V, less, add, Y);
+        else
+            wide(X, grid.begin(b), grid.end(b), V, less, add, k, Y);
     });
 }
 
@@ -81,7 +109,8 @@ Status gram(const Sparse<T>& X, const T* v, T less, T* z, int n_threads) noexcep
 }
 
 #define FML_INSTANTIATE(T)                                                                   \
-    template Status times(const Sparse<T>&, const T*, ptrdiff_t, const T*, T*, int) noexcept; \
+    template Status times(const Sparse<T>&, const T*, ptrdiff_t, const T*, bool, T*, int) \
+        noexcept; \
     template Status gram(const Sparse<T>&, const T*, T, T*, int) noexcept;
 FML_INSTANTIATE(float)
 FML_INSTANTIATE(double)

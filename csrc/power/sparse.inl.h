@@ -4,32 +4,42 @@
 
 constexpr int sparse_vecs = FML_VECTOR_BYTES == 64 ? 16 : 8;
 
-// Y (end - begin, k) = X V - 1 less' for the last `tail` columns and the whole vectors before, which
-// are `vecs` together; V is padded to rows of `width`.
+// Where vector v of `vecs` begins in rows of k values, one of which it must end with if it is `last`:
+// so nothing is read or written beyond a row, and what two vectors share is the same in both.
+template <class T> FML_INLINE std::ptrdiff_t begin_of(int v, int vecs, std::ptrdiff_t last) {
+    return v + 1 < vecs ? v * Simd<T>::lanes : last;
+}
+
+// Rows [begin, end) of Y (n, k) = X V - 1 less', added to Y if `add`: of the columns that `vecs`
+// vectors hold, of which the last begins at `last`.
 template <class T, int vecs>
 void sparse_panel(const Sparse<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, const T* V,
-                  std::ptrdiff_t width, const T* less, std::ptrdiff_t k, std::ptrdiff_t tail, T* Y) {
+                  std::ptrdiff_t k, const T* less, bool add, std::ptrdiff_t last, T* Y) {
     using Vec = typename Simd<T>::Vec;
-    constexpr int lanes = Simd<T>::lanes;
     // Rows of V lie anywhere: what stored values to come need is on its way while these are added.
     constexpr std::ptrdiff_t ahead = 8;
-    const std::ptrdiff_t last = X.indptr[end] - 1;
-    for (std::ptrdiff_t i = begin; i < end; ++i, Y += k) {
+    const std::ptrdiff_t stored = X.indptr[end] - 1;
+    for (std::ptrdiff_t i = begin; i < end; ++i) {
+        T* const out = Y + i * k;
         Vec sum[vecs];
         FML_UNROLL
-        for (int v = 0; v < vecs; ++v) sum[v] = broadcast<Vec>(T(0)) - load<Vec>(less + v * lanes);
+        for (int v = 0; v < vecs; ++v) {
+            const std::ptrdiff_t at = begin_of<T>(v, vecs, last);
+            sum[v] = add ? load<Vec>(out + at) : broadcast<Vec>(T(0));
+            if (less) sum[v] -= load<Vec>(less + at);
+        }
         for (std::ptrdiff_t q = X.indptr[i]; q < X.indptr[i + 1]; ++q) {
-            const T* next = V + X.indices[q + ahead < last ? q + ahead : last] * width;
-            const T* row = V + X.indices[q] * width;
+            const T* next = V + X.indices[q + ahead < stored ? q + ahead : stored] * k;
+            const T* row = V + X.indices[q] * k;
             FML_UNROLL
             for (int v = 0; v < vecs; ++v) {
-                FML_PREFETCH(next + v * lanes);
-                sum[v] += load<Vec>(row + v * lanes) * X.data[q];
+                const std::ptrdiff_t at = begin_of<T>(v, vecs, last);
+                FML_PREFETCH(next + at);
+                sum[v] += load<Vec>(row + at) * X.data[q];
             }
         }
         FML_UNROLL
-        for (int v = 0; v < vecs - 1; ++v) store(Y + v * lanes, sum[v]);
-        for (std::ptrdiff_t l = 0; l < tail; ++l) Y[(vecs - 1) * lanes + l] = sum[vecs - 1][l];
+        for (int v = 0; v < vecs; ++v) store(out + begin_of<T>(v, vecs, last), sum[v]);
     }
 }
 
@@ -40,17 +50,19 @@ auto sparse_panel_of(std::ptrdiff_t wanted) {
     return &sparse_panel<T, vecs>;
 }
 
-// `less` is padded as well, and k > 1.
+// For k of at least a vector, in panels as even as can be.
 template <class T>
 void sparse_times(const Sparse<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, const T* V,
-                  const T* less, std::ptrdiff_t k, std::ptrdiff_t width, T* Y) {
+                  const T* less, bool add, std::ptrdiff_t k, T* Y) {
     constexpr std::ptrdiff_t lanes = Simd<T>::lanes;
-    std::ptrdiff_t left = width / lanes, panels = (left + sparse_vecs - 1) / sparse_vecs;
+    std::ptrdiff_t left = (k + lanes - 1) / lanes;
+    std::ptrdiff_t panels = (left + sparse_vecs - 1) / sparse_vecs;
     for (std::ptrdiff_t at = 0; panels; --panels) {
-        const std::ptrdiff_t vecs = (left + panels - 1) / panels;
-        const std::ptrdiff_t to = at + vecs * lanes;
-        const std::ptrdiff_t tail = to <= k ? lanes : k - (to - lanes);
-        sparse_panel_of<T>(vecs)(X, begin, end, V + at, width, less + at, k, tail, Y + at);
+        const std::ptrdiff_t vecs = (left + panels - 1) / panels, to = at + vecs * lanes;
+        const std::ptrdiff_t last = (to < k ? to : k) - lanes - at;
+        // Two panels share no column (one of several has two vectors at least): none is added twice.
+        sparse_panel_of<T>(vecs)(X, begin, end, V + at, k, less ? less + at : less, add, last,
+                                 Y + at);
         at = to;
         left -= vecs;
     }
@@ -64,9 +76,10 @@ template <class T> FML_INLINE T sparse_dot(const Sparse<T>& X, std::ptrdiff_t i,
 }
 
 template <class T>
-void sparse_dots(const Sparse<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, const T* v, T less,
-                 T* y) {
-    for (std::ptrdiff_t i = begin; i < end; ++i) y[i - begin] = sparse_dot(X, i, v) - less;
+void sparse_dots(const Sparse<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, const T* v,
+                 const T* less, bool add, T* y) {
+    for (std::ptrdiff_t i = begin; i < end; ++i)
+        y[i] = (add ? y[i] : T(0)) + (sparse_dot(X, i, v) - (less ? *less : T(0)));
 }
 
 // z += X' (X v - less), of rows [begin, end).

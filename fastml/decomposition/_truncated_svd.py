@@ -11,7 +11,7 @@ from sklearn import decomposition as stock
 from sklearn.utils import check_random_state
 from sklearn.utils._arpack import _init_arpack_v0
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.extmath import safe_sparse_dot, svd_flip
+from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -87,11 +87,13 @@ class TruncatedSVD(Versioned, CallbackSupportMixin, StockTruncatedSVD):
         rows = Rows(_floating(X))
         with fit_task(self, None, X=X) as fit:
             U, s, Vt = self._decompose(rows, fit)
-        U, Vt = svd_flip(U, Vt, u_based_decision=False)
+        V = np.ascontiguousarray(Vt.T)
+        signs = _signs(V)
+        U, V = U * signs, V * signs
         # Features first in memory, as products with new rows want them.
-        self.components_ = np.asfortranarray(Vt)
+        self.components_ = V.T
         exact = self.algorithm == "power" or (self.algorithm == "arpack" and self.tol == 0)
-        scores = U * s if exact else rows.times(self.components_.T)
+        scores = U * s if exact else rows.times(V)
         self.explained_variance_ = np.var(scores, axis=0)
         variances = mean_variance_axis(X, axis=0)[1] if issparse(X) else np.var(X, axis=0)
         self.explained_variance_ratio_ = self.explained_variance_ / variances.sum()
@@ -148,6 +150,15 @@ class TruncatedSVD(Versioned, CallbackSupportMixin, StockTruncatedSVD):
 
 def _floating(X: Any) -> Any:
     return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+
+
+def _signs(V: np.ndarray) -> np.ndarray:
+    """What makes the entry of largest magnitude of each column positive, as svd_flip does."""
+    high, low = V.max(axis=0), V.min(axis=0)
+    signs = np.where(high > -low, V.dtype.type(1), V.dtype.type(-1))
+    for j in np.flatnonzero(high == -low):  # the first of them
+        signs[j] = np.sign(V[np.argmax(abs(V[:, j])), j])
+    return signs
 
 
 def _operator(rows: Rows) -> LinearOperator:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
+from fastml._native import power
+from fastml.linalg._rows import Rows
+
 
 def qr(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Q (n, m) with orthonormal columns and R (m, k) such that Q R = Y, m = min(n, k).
@@ -23,7 +26,7 @@ def tall_svd(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """U, s, Vt of a block with no more columns than rows, or few more."""
     Q, R = qr(Y)
     U, s, Vt = linalg.svd(R, full_matrices=False, check_finite=False)
-    return Q @ U, s, Vt
+    return Rows(Q).times(U), s, Vt
 
 
 def scaled(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
@@ -34,15 +37,13 @@ def scaled(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     n, k = Y.shape
     if n < k:
         return None
-    potrf, trsm = (
-        linalg.get_lapack_funcs("potrf", (Y,)),
-        linalg.get_blas_funcs("trsm", (Y,)),
-    )
-    R, info = potrf(Y.T @ Y, lower=False, clean=True)
-    if info or not condition(R) < 0.1 * np.finfo(Y.dtype).eps ** -0.5:
+    rows = Rows(Y)
+    G = rows.transposed(Y).astype(np.float64, copy=False)
+    R, inverse = np.empty_like(G), np.empty_like(G)
+    found = power.factorise(G, R, inverse)
+    if not found or not condition(R) < 0.1 * np.finfo(Y.dtype).eps ** -0.5:
         return None
-    # R' Q' = Y', whose memory is Y's as Fortran has it.
-    return trsm(1.0, R, np.ascontiguousarray(Y).T, trans_a=True).T, R
+    return rows.times(inverse), R.astype(Y.dtype, copy=False)
 
 
 def condition(R: np.ndarray) -> float:

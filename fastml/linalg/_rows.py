@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +12,8 @@ from scipy.sparse import issparse
 from fastml._native import power
 from fastml._runtime.sparse import with_short_indices
 from fastml._runtime.threads import n_threads
+
+_CACHE = 8 << 20  # bytes, of the vectors that a part gathers from
 
 
 class Rows:
@@ -34,42 +37,53 @@ class Rows:
         self.shape: tuple[int, int] = X.shape
         self.dtype = X.dtype
         self.sparse = issparse(X)
+        self._columns: list[tuple[slice, Any]] | None = None
 
     def times(self, V: np.ndarray) -> np.ndarray:
         """(X - 1 mean') V, (n, k)."""
-        V = self._block(V)
-        if self.sparse:
-            return _product(self._by_rows, V, None if self.mean is None else self.mean @ V)
         out = np.empty((self.shape[0], V.shape[1]), self.dtype)
-        if out.size:
-            power.times(self.X, self.mean, V, out, n_threads())
+        less = None if self.mean is None else self._block(self.mean @ V)
+        if not out.size or not self.shape[1]:
+            out[:] = 0
+        elif self.sparse:
+            data, indices, indptr = _csr(self._by_rows)
+            if 0 < len(indices) < self.shape[1] // 4:
+                # Little of V is wanted: less than laying it out for the kernel would take.
+                used, indices = np.unique(indices, return_inverse=True)
+                V, indices = V[used], indices.astype(np.int32)
+            V = self._block(V)
+            power.sparse_times(data, indices, indptr, V, less, False, out, n_threads())
+        else:
+            power.times(self.X, self.mean, self._block(V), out, n_threads())
         return out
 
     def transposed(self, U: np.ndarray) -> np.ndarray:
         """(X - 1 mean')' U, (d, k)."""
         U = self._block(U)
-        if self.sparse:
-            out = _product(self._by_columns, U, None)
+        out = np.empty((self.shape[1], U.shape[1]), self.dtype)
+        if not out.size or not self.shape[0]:
+            out[:] = 0
+        elif self.sparse:
+            add = False
+            for rows, X in self._by_columns(U.shape[1]):
+                power.sparse_times(*_csr(X), U[rows], None, add, out, n_threads())
+                add = True
             if self.mean is not None:
                 out -= np.outer(self.mean, U.sum(axis=0, dtype=np.float64)).astype(self.dtype)
-            return out
-        out = np.empty((self.shape[1], U.shape[1]), self.dtype)
-        if out.size:
+        else:
             power.transposed(self.X, self.mean, U, out, n_threads())
         return out
 
     def gram(self, V: np.ndarray) -> np.ndarray:
         """(X - 1 mean')' (X - 1 mean') V, (d, k), in one pass over a dense X."""
         V = self._block(V)
-        if self.sparse and V.shape[1] == 1 and self.mean is None:
-            out = np.empty(self.shape[1], self.dtype)
-            X = self._by_rows
-            power.sparse_gram(X.data, X.indices, X.indptr, V[:, 0], 0.0, out, n_threads())
-            return out[:, None]
-        if self.sparse:
+        single = V.shape[1] == 1 and self.mean is None
+        if (self.sparse and not single) or not self.X.shape[0] or not V.size:
             return self.transposed(self.times(V))
         out = np.empty(V.shape, self.dtype)
-        if out.size:
+        if self.sparse:
+            power.sparse_gram(*_csr(self._by_rows), V[:, 0], 0.0, out[:, 0], n_threads())
+        else:
             power.gram(self.X, self.mean, V, out, n_threads())
         return out
 
@@ -84,23 +98,23 @@ class Rows:
     def _by_rows(self) -> Any:
         return with_short_indices(self.X.tocsr())
 
-    @cached_property
-    def _by_columns(self) -> Any:
-        # Gathering needs no sums of one thread's own, which scattering does.
-        X = self.X if self.X.format == "csc" else with_short_indices(self.X)
-        return with_short_indices(X.T.tocsr())
+    def _by_columns(self, k: int) -> list[tuple[slice, Any]]:
+        """X' for gathering, which needs no sums of a thread's own as scattering does.
+
+        Cut by rows of X, so that the k columns that a part gathers from stay in cache, where each
+        column of X has enough values in each part to pay for its sums being read again.
+        """
+        if self._columns is None:
+            if self.X.format == "csc":
+                self._columns = [(slice(None), with_short_indices(self.X.T))]
+                return self._columns
+            X, (n, d) = self._by_rows, self.shape
+            size = n * k * self.dtype.itemsize
+            bounds = np.linspace(0, n, max(1, min(size // _CACHE, X.nnz // (100 * d))) + 1)
+            parts = [slice(a, b) for a, b in itertools.pairwise(bounds.astype(int))]
+            self._columns = [(rows, X[rows].T.tocsr()) for rows in parts]
+        return self._columns
 
 
-def _product(X: Any, V: np.ndarray, less: np.ndarray | None) -> np.ndarray:
-    """X V - 1 less' for CSR."""
-    indices = X.indices
-    if len(indices) < V.shape[0] // 2:
-        # To lay all of V out for the kernel would take longer than the product.
-        used, indices = np.unique(indices, return_inverse=True)
-        V, indices = V[used], indices.astype(np.int32)
-        if not len(used):
-            V = np.zeros((1, V.shape[1]), V.dtype)
-    out = np.empty((X.shape[0], V.shape[1]), V.dtype)
-    if out.size:
-        power.sparse_times(X.data, indices, X.indptr, V, less, out, n_threads())
-    return out
+def _csr(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return X.data, X.indices, X.indptr

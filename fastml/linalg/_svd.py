@@ -60,7 +60,7 @@ def randomized_svd(
             break
     Q, _ = qr(forth(Q))
     P, s, Wt = tall_svd(back(Q))
-    U, Vt = Q @ Wt[:k].T, P[:, :k].T
+    U, Vt = Rows(Q).times(Wt[:k].T), P[:, :k].T
     return (Vt.T, s[:k], U.T) if wide else (U, s[:k], Vt)
 
 
@@ -98,6 +98,6 @@ def power_svd(
         progress=progress,
     )
     P, s, Wt = tall_svd((rows.transposed if wide else rows.times)(pairs.vectors))
-    W = pairs.vectors @ Wt.T
+    W = Rows(pairs.vectors).times(Wt.T)
     U, Vt = (W, P.T) if wide else (P, W.T)
     return U, s, Vt, pairs.n_iter, pairs.residuals
