@@ -404,6 +404,12 @@ SUBJECTS = [
         )
     ),
     Subject(
+        "decomposition.TruncatedSVD",
+        {"n_components": 3, "random_state": 0},
+        long=({"n_components": 5, "n_iter": 10**6},),
+        unspecified={"huge": "squares overflow"},
+    ),
+    Subject(
         "kernel_ridge.KernelRidge",
         {"kernel": "rbf", "gamma": 0.1},
         long=({"solver": "cholesky"}, {"solver": "cg", "tol": 1e-300, "max_iter": 10**6}),
