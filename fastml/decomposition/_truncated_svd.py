@@ -11,7 +11,6 @@ from sklearn import decomposition as stock
 from sklearn.utils import check_random_state
 from sklearn.utils._arpack import _init_arpack_v0
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -29,8 +28,6 @@ _FORMATS = ["csr", "csc"]
 def _not_native(self: Any, X: Any, y: Any = None) -> Unsupported | None:
     if issparse(X) and max(X.nnz, *X.shape) > np.iinfo(np.int32).max:
         return Unsupported("X", "64-bit indices are not compiled for", "use a part of the rows")
-    if getattr(X, "dtype", None) in (np.longdouble, np.clongdouble):
-        return Unsupported("X", "long doubles are not compiled for", "pass float64")
     return None
 
 
@@ -138,9 +135,7 @@ class TruncatedSVD(Versioned, CallbackSupportMixin, StockTruncatedSVD):
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse=_FORMATS, reset=False)
         V = self.components_.T
-        dtype = np.result_type(X.dtype, V.dtype)
-        if not issparse(X) or dtype not in (np.float32, np.float64):
-            return safe_sparse_dot(X, V)
+        dtype = np.float32 if X.dtype == V.dtype == np.float32 else np.float64
         return Rows(X.astype(dtype, copy=False)).times(V)
 
     def __to_sklearn_state__(self, state: dict[str, Any]) -> dict[str, Any]:
