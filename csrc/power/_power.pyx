@@ -1,4 +1,4 @@
-"""A matrix times narrow blocks of vectors. Arguments are already validated; see csrc/power/power.h."""
+"""A matrix times blocks of vectors. Arguments are already validated; see csrc/power/power.h."""
 
 from cython cimport floating
 from libc.stdint cimport int32_t

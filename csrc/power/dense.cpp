@@ -19,10 +19,10 @@ namespace {
 
 // How a product is cut, from its shape alone.
 template <class T> struct Plan {
-    ptrdiff_t thin = 0;    // k, where features are the lanes; else 0
-    ptrdiff_t width;       // columns of V, U, Y and Z as kernels see them
-    ptrdiff_t block;       // rows that stay in cache between the two products
-    ptrdiff_t parts;       // of the rows, each with its own sums
+    ptrdiff_t thin = 0;  // k, where features are the lanes; else 0
+    ptrdiff_t width;     // columns of V, U, Y and Z as kernels see them
+    ptrdiff_t block;     // rows that stay in cache between the two products
+    ptrdiff_t parts;     // of the rows, each with its own sums
     double work;
 
     Plan(const Dense<T>& X, ptrdiff_t k) : work(static_cast<double>(X.n) * X.d * (k + 1)) {
@@ -161,8 +161,8 @@ Status gram(const Dense<T>& X, const T* V, ptrdiff_t k, T* Z, int n_threads) noe
     return status == Status::ok ? transposed(X, Y.get(), k, Z, n_threads) : status;
 }
 
-#define FML_INSTANTIATE(T)                                                         \
-    template Status times(const Dense<T>&, const T*, ptrdiff_t, T*, int) noexcept; \
+#define FML_INSTANTIATE(T)                                                              \
+    template Status times(const Dense<T>&, const T*, ptrdiff_t, T*, int) noexcept;      \
     template Status transposed(const Dense<T>&, const T*, ptrdiff_t, T*, int) noexcept; \
     template Status gram(const Dense<T>&, const T*, ptrdiff_t, T*, int) noexcept;
 FML_INSTANTIATE(float)

@@ -6,13 +6,15 @@
 // Accumulators: as many as the registers hold beside a vector and the broadcast entries.
 constexpr int panel_vecs = FML_VECTOR_BYTES == 64 ? 8 : 4;
 constexpr int panel_rows(int vecs) {
-    return FML_VECTOR_BYTES == 64 ? (vecs <= 3 ? 8 : vecs <= 4 ? 6 : 24 / vecs)
+    return FML_VECTOR_BYTES == 64 ? (vecs <= 3   ? 8
+                                     : vecs <= 4 ? 6
+                                                 : 24 / vecs)
                                   : (vecs <= 3 ? 4 : 3);
 }
 
 template <class T, int vecs, int rows>
-FML_INLINE void panel_tile(const T* A, std::ptrdiff_t row, std::ptrdiff_t step, std::ptrdiff_t depth,
-                           const T* B, std::ptrdiff_t width, T* out) {
+FML_INLINE void panel_tile(const T* A, std::ptrdiff_t row, std::ptrdiff_t step,
+                           std::ptrdiff_t depth, const T* B, std::ptrdiff_t width, T* out) {
     using Vec = typename Simd<T>::Vec;
     constexpr int lanes = Simd<T>::lanes;
     Vec sum[rows][vecs];
@@ -67,10 +69,10 @@ void multiply(const T* A, std::ptrdiff_t row, std::ptrdiff_t step, std::ptrdiff_
                           : vecs == 2 ? &panel_multiply<T, 2>
                           : vecs == 3 ? &panel_multiply<T, 3>
                           : vecs == 4 ? &panel_multiply<T, 4>
-                          : vecs == 5 ? &panel_multiply<T, panel_vecs < 5 ? 1 : 5>
-                          : vecs == 6 ? &panel_multiply<T, panel_vecs < 6 ? 1 : 6>
-                          : vecs == 7 ? &panel_multiply<T, panel_vecs < 7 ? 1 : 7>
-                                      : &panel_multiply<T, panel_vecs>;
+                                      : vecs == 5 ? &panel_multiply < T,
+                   panel_vecs < 5 ? 1 : 5 > : vecs == 6 ? &panel_multiply < T,
+                   panel_vecs < 6 ? 1 : 6 > : vecs == 7 ? &panel_multiply < T,
+                   panel_vecs < 7 ? 1 : 7 >             : &panel_multiply<T, panel_vecs>;
         with(A, row, step, n, depth, B, width, out);
         B += vecs * lanes;
         out += vecs * lanes;

@@ -65,7 +65,8 @@ Status narrow_times(const Sparse<T>& X, const T* V, ptrdiff_t k, ptrdiff_t lanes
 template <class T>
 Status times(const Sparse<T>& X, const T* V, ptrdiff_t k, const T* less, bool add, T* Y,
              int n_threads) noexcept {
-    n_threads = threads_for(static_cast<double>(X.indptr[X.n] + X.n) * (k + passed_over), n_threads);
+    n_threads =
+        threads_for(static_cast<double>(X.indptr[X.n] + X.n) * (k + passed_over), n_threads);
     ptrdiff_t lanes = 0;
     FML_PICK(vector_lanes<T>)(&lanes);
     if (k > 1 && k < lanes) return narrow_times(X, V, k, lanes, less, add, Y, n_threads);
@@ -108,9 +109,9 @@ Status gram(const Sparse<T>& X, const T* v, T less, T* z, int n_threads) noexcep
     return Status::ok;
 }
 
-#define FML_INSTANTIATE(T)                                                                   \
-    template Status times(const Sparse<T>&, const T*, ptrdiff_t, const T*, bool, T*, int) \
-        noexcept; \
+#define FML_INSTANTIATE(T)                                                           \
+    template Status times(const Sparse<T>&, const T*, ptrdiff_t, const T*, bool, T*, \
+                          int) noexcept;                                             \
     template Status gram(const Sparse<T>&, const T*, T, T*, int) noexcept;
 FML_INSTANTIATE(float)
 FML_INSTANTIATE(double)

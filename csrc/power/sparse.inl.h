@@ -71,7 +71,8 @@ void sparse_times(const Sparse<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, 
 template <class T> FML_INLINE T sparse_dot(const Sparse<T>& X, std::ptrdiff_t i, const T* v) {
     T sum = 0;
 #pragma omp simd reduction(+ : sum)
-    for (std::ptrdiff_t q = X.indptr[i]; q < X.indptr[i + 1]; ++q) sum += X.data[q] * v[X.indices[q]];
+    for (std::ptrdiff_t q = X.indptr[i]; q < X.indptr[i + 1]; ++q)
+        sum += X.data[q] * v[X.indices[q]];
     return sum;
 }
 
