@@ -15,6 +15,12 @@ def points_of(kind, n, d, dtype, seed=0):
     rng = np.random.default_rng(seed)
     if kind == "grid":
         return rng.integers(0, 4, (n, d)).astype(dtype)
+    if kind == "copies":  # of some many, of some none; -0 is 0
+        points = np.round(8 * rng.normal(size=(max(1, n // 5), d))) / 8
+        points = points[rng.integers(len(points), size=n) ** 2 % len(points)]
+        return (points * rng.choice([1.0, -1.0], (n, 1)) * (np.arange(n) % 9 > 0)[:, None]).astype(
+            dtype
+        )
     if kind == "constant":
         return np.full((n, d), 2.5, dtype)
     if kind == "clusters":
@@ -67,7 +73,7 @@ def same(outcome, expected, metric="euclidean"):
         np.testing.assert_array_equal(outcome[1], expected[1])
 
 
-@pytest.mark.parametrize("kind", ["uniform", "grid", "constant", "clusters"])
+@pytest.mark.parametrize("kind", ["uniform", "grid", "copies", "constant", "clusters"])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("d", [1, 2, 3, 4, 5, 6, 7, 8, 9, 20])
 @pytest.mark.parametrize("n", [1, 15, 16, 17, 300, 4500])
@@ -91,7 +97,7 @@ def test_metrics(metric, d, dtype):
         same(nearest(tree, Q, k), nearest_naive(X, Q, k, metric), metric)
 
 
-@pytest.mark.parametrize("kind", ["uniform", "grid", "clusters"])
+@pytest.mark.parametrize("kind", ["uniform", "grid", "copies", "clusters"])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("d", [1, 2, 3, 8])
 def test_own_points_and_many_queries(d, dtype, kind):
@@ -107,7 +113,7 @@ def test_own_points_and_many_queries(d, dtype, kind):
         same((distances, indices), (first[0][order], first[1][order]))
 
 
-@pytest.mark.parametrize("kind", ["uniform", "grid"])
+@pytest.mark.parametrize("kind", ["uniform", "grid", "copies"])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("metric", METRICS[:3])
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
@@ -153,6 +159,54 @@ def test_equal_points_are_ranked_by_index_and_cost_little(dtype):
     _, indices = nearest(tree, Q, 20)
     np.testing.assert_array_equal(indices, np.tile(np.arange(20), (50, 1)))
     assert tree.scanned(Q, 20).max() < 100
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("metric", METRICS)
+def test_rows_that_repeat_share_a_point(metric, dtype):
+    X = points_of("copies", 3000, 3, dtype)
+    Q = np.concatenate([X[:700], X[:40] + dtype(1 / 64)])
+    tree = KDTree(X, metric, P, n_threads=2)
+    assert tree.nbytes < 0.7 * KDTree(points_of("uniform", 3000, 3, dtype), metric, P).nbytes
+    np.testing.assert_array_equal(tree.rows(), X)
+    copy = pickle.loads(pickle.dumps(tree))
+    for k in (1, 2, 9, 40, 400, 3000):
+        expected = nearest_naive(X, Q, k, metric)
+        same(nearest(tree, Q, k), expected, metric)
+        same(nearest(copy, Q[-50:], k), tuple(part[-50:] for part in expected), metric)
+    itself = np.empty((3000, 5)), np.empty((3000, 5), np.int64)
+    tree.query(None, 5, *itself, 2, True)
+    distances, indices = nearest_naive(X, X, 6, metric)
+    own = indices == np.arange(3000)[:, None]
+    own[~own.any(axis=1), 0] = True
+    same(itself, (distances[~own].reshape(-1, 5), indices[~own].reshape(-1, 5)), metric)
+
+
+def test_points_too_close_to_tell_apart():
+    # Squares of differences underflow: all are at distance 0, and rank by index.
+    X = np.repeat(np.arange(40.0)[::-1, None] * 1e-200, 50, axis=0)
+    X = X[np.random.default_rng(0).permutation(len(X))]
+    distances, indices = nearest(KDTree(X), np.array([[3e-200]]), 60)
+    assert not distances.any()
+    np.testing.assert_array_equal(indices, [np.arange(60)])
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "exponential", "tophat", "linear"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_densities_count_copies(kernel, weighted):
+    X = points_of("copies", 3000, 2, np.float64)
+    weights = np.random.default_rng(1).random(3000) + 0.1 if weighted else None
+    Q, sums = X[:50] + 0.03, np.empty(50)
+    KDTree(X).log_kernel_sums(Q, kernel, 0.5, weights, sums, 2)
+    u = distances_naive(X, Q, "euclidean") / 0.5
+    kernels = {
+        "gaussian": np.exp(-u * u / 2),
+        "exponential": np.exp(-u),
+        "tophat": u < 1,
+        "linear": np.maximum(1 - u, 0),
+    }[kernel]
+    expected = kernels @ (np.ones(3000) if weights is None else weights)
+    np.testing.assert_allclose(np.exp(sums), expected, rtol=1e-12)
 
 
 def test_what_float32_cannot_square():

@@ -24,10 +24,15 @@ cdef extern from "kdtree/kdtree.h" namespace "fastml" nogil:
         double p
         Py_ssize_t shape(Py_ssize_t, Py_ssize_t) noexcept
         void borrow(T*, void*, T*, void*) noexcept
+        void borrow_copies(void*, Py_ssize_t*, bool_t) noexcept
 
-    Status c_fits_single "fastml::fits_single"(
-        const float*, Py_ssize_t, bool_t*, int) noexcept
-    Status c_build "fastml::build"[T](const T*, const CTree[T]&, int) noexcept
+    Status c_squares_fit "fastml::squares_fit"[T](
+        const T*, Py_ssize_t, bool_t*, int) noexcept
+    Status c_find_leaders "fastml::find_leaders"[T](
+        const T*, Py_ssize_t, Py_ssize_t, void*, Py_ssize_t*, int) noexcept
+    Status c_build "fastml::build"[T](const T*, const void*, const CTree[T]&, int) noexcept
+    Status c_list_copies "fastml::list_copies"[T](
+        const CTree[T]&, const void*, Py_ssize_t, void*, Py_ssize_t*) noexcept
     Status c_nearest "fastml::nearest"[T, Out](
         const CTree[T]&, const T*, Py_ssize_t, Py_ssize_t, bool_t, Out*, int64_t*, int) noexcept
     Status c_nearest_vote "fastml::nearest_vote"[T](
@@ -74,14 +79,18 @@ KERNELS = {
 FAN = 16  # points in a leaf
 
 
-def fits_single(const float[:, ::1] X, int n_threads):
-    """Whether squares of differences of these values are safe in single precision."""
+def squares_fit(const floating[:, ::1] X, int n_threads):
+    """Whether squares of differences of these values are safe in their precision."""
     cdef bool_t fits = True
     cdef Status status
     with nogil:
-        status = c_fits_single(&X[0, 0], X.shape[0] * X.shape[1], &fits, n_threads)
+        status = c_squares_fit(&X[0, 0], X.shape[0] * X.shape[1], &fits, n_threads)
     check(status)
     return fits
+
+
+cdef void* _at(array):
+    return NULL if array is None else <void*><size_t>array.ctypes.data
 
 
 def _empty(Py_ssize_t size, dtype):
@@ -102,7 +111,7 @@ cdef class KDTree:
     cdef readonly object dtype, metric
     cdef readonly double p
     cdef readonly Py_ssize_t n, d
-    cdef object points, index, boxes, lowest, wide
+    cdef object points, index, boxes, lowest, copies, first_copy, wide
     cdef bint is_single
     cdef CTree[float] single
     cdef CTree[double] double_
@@ -111,7 +120,7 @@ cdef class KDTree:
         self.dtype, self.metric, self.p = X.dtype, metric, p
         self.n, self.d = X.shape
         self.is_single = (
-            X.dtype == np.float32 and metric != "minkowski" and fits_single(X, n_threads)
+            X.dtype == np.float32 and metric != "minkowski" and squares_fit(X, n_threads)
         )
         if self.is_single:
             if self.n >= np.iinfo(np.int32).max:
@@ -121,34 +130,62 @@ cdef class KDTree:
             self._build[double](X.astype(np.float64, copy=False), &self.double_, n_threads)
 
     cdef int _build(self, const floating[:, ::1] X, CTree[floating]* tree, int n_threads) except -1:
-        cdef Py_ssize_t nodes = tree.shape(self.n, self.d)
         cdef Status status
+        cdef Py_ssize_t distinct, nodes
+        cdef void* leaders
+        cdef void* firsts
+        cdef void* copies
+        cdef Py_ssize_t* first_copies
+        cdef bool_t told_apart
         dtype, rows = (np.float32, np.int32) if floating is float else (np.float64, np.int64)
+        leader, first = np.empty(self.n, dtype=rows), None
+        leaders = _at(leader)
+        with nogil:
+            status = c_find_leaders(&X[0, 0], self.n, self.d, leaders, &distinct, n_threads)
+        check(status)
+        if distinct > self.n // 2:  # with few copies, lists of them cost more than they save
+            distinct = self.n
+        if distinct < self.n:
+            first = np.flatnonzero(leader == np.arange(self.n, dtype=rows)).astype(rows)
+        nodes = tree.shape(distinct, self.d)
         self.points = _empty(tree.leaves * self.d * FAN, dtype)
         self.index = _empty(tree.leaves * FAN, rows)
         self.boxes = _empty(nodes * self.d * 2 * FAN, dtype)
         self.lowest = _empty(nodes * FAN, rows)
         tree.metric = METRICS[self.metric]
         tree.p = self.p
-        tree.borrow(<floating*><size_t>self.points.ctypes.data,
-                    <void*><size_t>self.index.ctypes.data,
-                    <floating*><size_t>self.boxes.ctypes.data,
-                    <void*><size_t>self.lowest.ctypes.data)
+        tree.borrow(<floating*>_at(self.points), _at(self.index), <floating*>_at(self.boxes),
+                    _at(self.lowest))
+        firsts = _at(first)
         with nogil:
-            status = c_build(&X[0, 0], tree[0], n_threads)
+            status = c_build(&X[0, 0], firsts, tree[0], n_threads)
+        check(status)
+        if distinct < self.n:
+            self.copies = np.empty(self.n - distinct, dtype=rows)
+            self.first_copy = np.empty(tree.leaves * FAN + 1, dtype=np.intp)
+            copies, first_copies = _at(self.copies), <Py_ssize_t*>_at(self.first_copy)
+            told_apart = self.metric != "minkowski" and squares_fit(X, n_threads)
+            with nogil:
+                status = c_list_copies(tree[0], leaders, self.n, copies, first_copies)
+            tree.borrow_copies(copies, first_copies, told_apart)
         return check(status)
 
     @property
     def nbytes(self):
         """Bytes of memory that the tree takes."""
-        return self.points.nbytes + self.index.nbytes + self.boxes.nbytes + self.lowest.nbytes
+        parts = self.points, self.index, self.boxes, self.lowest, self.copies, self.first_copy
+        return sum(0 if part is None else part.nbytes for part in parts)
 
     def rows(self):
         """The points, in the order in which they were given."""
         by_leaf = self.points.reshape(-1, self.d, FAN).transpose(0, 2, 1).reshape(-1, self.d)
         X = np.empty((self.n, self.d), dtype=self.dtype)
         # Only the last leaf has absent points, and has them at its end.
-        X[self.index[:self.n]] = by_leaf[:self.n]
+        copies = 0 if self.copies is None else len(self.copies)
+        points = by_leaf[:self.n - copies]
+        X[self.index[:len(points)]] = points
+        if copies:
+            X[self.copies] = points.repeat(np.diff(self.first_copy[:len(points) + 1]), axis=0)
         return X
 
     def __reduce__(self):
@@ -159,7 +196,7 @@ cdef class KDTree:
         """The tree to ask about `Q`, and `Q` as it takes it."""
         if not self.is_single:
             return self, Q.astype(np.float64, copy=False)
-        if Q.dtype == np.float32 and fits_single(Q, n_threads):
+        if Q.dtype == np.float32 and squares_fit(Q, n_threads):
             return self, Q
         if self.wide is None:
             self.wide = KDTree(

@@ -261,9 +261,12 @@ template <class T> struct Builder {
 
 }  // namespace
 
-template <class T> Status build(const T* X, const KDTree<T>& tree, int n_threads) noexcept {
+template <class T>
+Status build(const T* X, const void* first, const KDTree<T>& tree, int n_threads) noexcept {
     using Build = Builder<T>;
     using Range = typename Build::Range;
+    using Int = typename KDTree<T>::Int;
+    const Int* const chosen = static_cast<const Int*>(first);
     const ptrdiff_t n = tree.n, d = tree.d, blocks = ceil_div(n, block_size);
     n_threads = threads_for(8.0 * n * d, n_threads);
     const bool together = n > shared_size;
@@ -271,7 +274,7 @@ template <class T> Status build(const T* X, const KDTree<T>& tree, int n_threads
     const ptrdiff_t per_worker = 2 * aligned(d) + 2 * aligned(most + 16);
     const ptrdiff_t capacity = 128 * (n / shared_size + 1);
     Scratch<T> columns(2 * n * d), workspace(n_threads * per_worker);
-    Scratch<typename KDTree<T>::Int> rows(2 * n);
+    Scratch<Int> rows(2 * n);
     Scratch<std::uint16_t> marks(n_threads * aligned(ceil_div(most, 16)));
     Scratch<T> extents(2 * blocks * d), bracketed(together ? blocks * (block_size + 16) : 0);
     Scratch<T> scratch(together ? 2 * (n + 16) : 0);
@@ -289,8 +292,8 @@ template <class T> Status build(const T* X, const KDTree<T>& tree, int n_threads
                                    counts.get(),    shared_marks.get()};
     Status status = parallel(blocks, n_threads, [&](ptrdiff_t b, int) {
         for (ptrdiff_t i = b * block_size; i < std::min(n, (b + 1) * block_size); ++i) {
-            rows[i] = static_cast<typename KDTree<T>::Int>(i);
-            for (ptrdiff_t j = 0; j < d; ++j) columns[j * n + i] = X[i * d + j];
+            rows[i] = chosen ? chosen[i] : static_cast<Int>(i);
+            for (ptrdiff_t j = 0; j < d; ++j) columns[j * n + i] = X[rows[i] * d + j];
         }
     });
     ptrdiff_t n_tasks = 0, open = 0;
@@ -312,8 +315,10 @@ template <class T> Status build(const T* X, const KDTree<T>& tree, int n_threads
     });
 }
 
-Status fits_single(const float* values, ptrdiff_t n, bool* fits, int n_threads) noexcept {
-    constexpr float least = 0x1p-36f, greatest = 0x1p60f;
+template <class T>
+Status squares_fit(const T* values, ptrdiff_t n, bool* fits, int n_threads) noexcept {
+    constexpr bool single = sizeof(T) == sizeof(float);
+    constexpr T least = single ? 0x1p-36 : 0x1p-450, greatest = single ? 0x1p60 : 0x1p500;
     const ptrdiff_t blocks = ceil_div(n, 8 * block_size);
     Scratch<int> outside(blocks);
     if (!outside) return Status::no_memory;
@@ -323,7 +328,7 @@ Status fits_single(const float* values, ptrdiff_t n, bool* fits, int n_threads) 
             const ptrdiff_t end = std::min(n, (b + 1) * 8 * block_size);
 #pragma omp simd reduction(| : found)
             for (ptrdiff_t i = b * 8 * block_size; i < end; ++i) {
-                const float x = values[i] < 0 ? -values[i] : values[i];
+                const T x = values[i] < 0 ? -values[i] : values[i];
                 found |= (x >= greatest) | ((x < least) & (x > 0));
             }
             outside[b] = found;
@@ -332,7 +337,9 @@ Status fits_single(const float* values, ptrdiff_t n, bool* fits, int n_threads) 
     return status;
 }
 
-template Status build(const float*, const KDTree<float>&, int) noexcept;
-template Status build(const double*, const KDTree<double>&, int) noexcept;
+template Status squares_fit(const float*, ptrdiff_t, bool*, int) noexcept;
+template Status squares_fit(const double*, ptrdiff_t, bool*, int) noexcept;
+template Status build(const float*, const void*, const KDTree<float>&, int) noexcept;
+template Status build(const double*, const void*, const KDTree<double>&, int) noexcept;
 
 }  // namespace fastml

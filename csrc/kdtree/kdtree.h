@@ -15,6 +15,9 @@
 //
 // Distances are differences of coordinates, added in order of the coordinates without fused
 // multiply-adds: the same bits with every instruction set. Equal distances rank by index.
+//
+// Where many rows repeat, as on a grid, the points of the tree are those that differ. Each stands
+// for the first of its rows, and knows the others.
 namespace fastml {
 
 enum class Metric : int { euclidean, manhattan, chebyshev, minkowski };
@@ -24,7 +27,7 @@ template <class T> struct KDTree {
     static constexpr std::ptrdiff_t fan = 16;
     static constexpr int most_levels = 16;
 
-    std::ptrdiff_t n, d, leaves;
+    std::ptrdiff_t n, d, leaves;             // n points, d coordinates
     int levels;                              // of nodes; level 0 has the leaves as children
     std::ptrdiff_t first_node[most_levels];  // of each level, within `boxes` and `lowest`
     Metric metric;
@@ -35,6 +38,21 @@ template <class T> struct KDTree {
         index;  // (leaves, fan), ascending in a leaf: the row of each point; absent: the greatest Int
     T* boxes;     // (nodes, d, 2, fan): each child's least coordinates and negated greatest ones
     Int* lowest;  // (nodes, fan): the least row in each child
+
+    // Of the point at i, leaf by leaf: copies[first_copy[i] .. first_copy[i + 1]), ascending. Null
+    // if every row has a point of its own.
+    const Int* copies = nullptr;
+    const std::ptrdiff_t* first_copy = nullptr;  // leaves * fan + 1
+    // What is left to look for when the nearest are at distance 0: -1, nothing, if no two points can
+    // be; 0 if they can, or it is not known.
+    T beyond_zero = 0;
+
+    const Int* copies_begin(std::ptrdiff_t i) const {
+        return copies ? copies + first_copy[i] : nullptr;
+    }
+    const Int* copies_end(std::ptrdiff_t i) const {
+        return copies ? copies + first_copy[i + 1] : nullptr;
+    }
 
     // Sets the sizes from n and d; returns the number of nodes. n, d >= 1.
     std::ptrdiff_t shape(std::ptrdiff_t n_points, std::ptrdiff_t n_columns) noexcept {
@@ -56,19 +74,37 @@ template <class T> struct KDTree {
         boxes = at_boxes;
         lowest = static_cast<Int*>(at_lowest);
     }
+    void borrow_copies(void* at_copies, std::ptrdiff_t* at_first, bool told_apart) noexcept {
+        beyond_zero = static_cast<T>(told_apart ? -1 : 0);
+        copies = static_cast<Int*>(at_copies);
+        first_copy = at_first;
+    }
 };
 
 // Whether squares of differences of these values neither overflow nor lose bits to underflow.
-Status fits_single(const float* values, std::ptrdiff_t n, bool* fits, int n_threads) noexcept;
+template <class T>
+Status squares_fit(const T* values, std::ptrdiff_t n, bool* fits, int n_threads) noexcept;
 
-// Fills in points, index, boxes and lowest, which the caller allocates, from X (n, d) in C order.
-// The tree does not depend on n_threads.
-template <class T> Status build(const T* X, const KDTree<T>& tree, int n_threads) noexcept;
+// leader[i], an Int as all rows are, = the first row equal to row i of X (n, d); *distinct: how many
+// first rows there are. *distinct = n, and no leaders, if going by a sample too few rows repeat.
+template <class T>
+Status find_leaders(const T* X, std::ptrdiff_t n, std::ptrdiff_t d, void* leader,
+                    std::ptrdiff_t* distinct, int n_threads) noexcept;
+
+// Fills in points, index, boxes and lowest, which the caller allocates, from the rows `first`
+// (tree.n, ascending) of X in C order; null: all. The tree does not depend on n_threads.
+template <class T>
+Status build(const T* X, const void* first, const KDTree<T>& tree, int n_threads) noexcept;
+
+// What `copies` (n_rows - tree.n) and `first_copy` are to be, of a tree that is built.
+template <class T>
+Status list_copies(const KDTree<T>& tree, const void* leader, std::ptrdiff_t n_rows, void* copies,
+                   std::ptrdiff_t* first_copy) noexcept;
 
 // The k nearest points of each row of Q (n_q, d), nearest first, into distances and indices
-// (n_q, k). Q null: of each point itself, n_q = n. 1 <= k <= n. Out: T or double.
+// (n_q, k). Q null: of each row of the tree itself. 1 <= k <= rows. Out: T or double.
 // not_itself, with Q null: no point is its own neighbour. It is dropped from its k + 1 nearest, or
-// the first of them is if it is not there, for all its duplicates; k < n.
+// the first of them is if it is not there, for all its duplicates; k < rows.
 template <class T, class Out>
 Status nearest(const KDTree<T>& tree, const T* Q, std::ptrdiff_t n_q, std::ptrdiff_t k,
                bool not_itself, Out* distances, std::int64_t* indices, int n_threads) noexcept;

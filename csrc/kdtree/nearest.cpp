@@ -55,30 +55,44 @@ namespace {
 // From so many queries on, putting them in order pays.
 constexpr ptrdiff_t worth_order = 512;
 
-// Groups of 16 queries, and where they come from.
-template <class T> struct Groups {
+// Queries, and where they come from.
+template <class T> struct Queries {
     static constexpr ptrdiff_t fan = KDTree<T>::fan;
     const KDTree<T>& tree;
     const T* Q;                  // null: the points of the tree, leaf by leaf
     const std::uint64_t* order;  // null: as they come
-    ptrdiff_t n_q;
+    ptrdiff_t n;
 
-    int size(ptrdiff_t g) const { return static_cast<int>(std::min(fan, n_q - g * fan)); }
-    ptrdiff_t row(ptrdiff_t g, int i) const {
-        const ptrdiff_t at = g * fan + i;
+    ptrdiff_t row(ptrdiff_t at) const {
         if (!Q) return tree.index[at];
-        return order ? order[at] & ((std::uint64_t{1} << row_bits) - 1) : at;
+        return order ? row_of(order[at]) : at;
     }
-    void gather(ptrdiff_t g, T* q) const {
-        const ptrdiff_t d = tree.d;
-        for (int i = 0; i < size(g); ++i) {
-            const T* from = Q ? Q + row(g, i) * d : tree.points + g * d * fan + i;
-            for (ptrdiff_t j = 0; j < d; ++j) q[i * d + j] = from[Q ? j : j * fan];
+    // Gathers queries from `begin` on, up to `fan` of them, and passes over those that equal the
+    // one before: query i gathered stands for those from start[i] to start[i + 1].
+    int gather(ptrdiff_t begin, ptrdiff_t end, T* q, ptrdiff_t* start) const {
+        const ptrdiff_t d = tree.d, step = Q ? 1 : fan;
+        int m = 0;
+        ptrdiff_t at = begin;
+        for (; at < end; ++at) {
+            const T* from = Q ? Q + row(at) * d : tree.points + at / fan * d * fan + at % fan;
+            if (Q && m && std::equal(from, from + d, q + (m - 1) * d)) continue;
+            if (m == fan) break;
+            start[m] = at;
+            for (ptrdiff_t j = 0; j < d; ++j) q[m * d + j] = from[j * step];
+            ++m;
         }
+        start[m] = at;
+        return m;
+    }
+    // Calls `take` with each row that query `at` is.
+    template <class Take> void each_row(ptrdiff_t at, const Take& take) const {
+        take(row(at));
+        if (Q) return;
+        for (const auto* c = tree.copies_begin(at); c != tree.copies_end(at); ++c) take(*c);
     }
     Seed seed() const {
         if (!Q) return Seed::known;
-        return order && n_q >= tree.leaves ? Seed::unknown : Seed::none;
+        return order && n >= tree.leaves ? Seed::unknown : Seed::none;
     }
 };
 
@@ -90,15 +104,15 @@ template <class Int> ptrdiff_t itself(const Int* rows, ptrdiff_t k, ptrdiff_t ro
 }
 
 template <class T, class Out>
-Status run_groups(const Groups<T>& groups, bool not_itself, const Answers<Out>& to, int n_threads) {
+Status answer(const Queries<T>& queries, bool not_itself, const Answers<Out>& to, int n_threads) {
     using Int = typename KDTree<T>::Int;
     constexpr ptrdiff_t fan = KDTree<T>::fan;
-    const KDTree<T>& tree = groups.tree;
+    const KDTree<T>& tree = queries.tree;
     const ptrdiff_t k = to.k + not_itself;
     const bool pooled = k > most_listed;
     const ptrdiff_t stride = aligned(k), d = tree.d;
     const ptrdiff_t lists_size = pooled ? stride : fan * stride;
-    const ptrdiff_t queries = aligned(fan * d), per_thread = lists_size + queries + aligned(2 * d);
+    const ptrdiff_t q_size = aligned(fan * d), per_thread = lists_size + q_size + aligned(2 * d);
     Scratch<T> values(n_threads * per_thread);
     Scratch<Int> rows(n_threads * lists_size);
     const ptrdiff_t pool_size = pooled ? aligned(2 * k + fan) : 0;
@@ -107,53 +121,54 @@ Status run_groups(const Groups<T>& groups, bool not_itself, const Answers<Out>& 
 
     const auto run = FML_PICK(choose_nearest<T>)(tree.metric, d);
     const auto roots = FML_PICK(roots_block<T, Out>);
-    auto group = [&](ptrdiff_t g, int worker) {
+    auto put = [&](ptrdiff_t row, const T* sums, const Int* found, int worker) {
+        const ptrdiff_t kept = not_itself ? itself(found, k, row) : k;
+        const ptrdiff_t at = to.place(row, worker), rest = to.k - kept;
+        if (to.distances) {
+            roots(sums, kept, tree.metric, tree.p, to.distances + at);
+            roots(sums + kept + 1, rest, tree.metric, tree.p, to.distances + at + kept);
+        }
+        std::copy_n(found, kept, to.rows + at);
+        std::copy_n(found + kept + 1, rest, to.rows + at + kept);
+        to.done(row, worker);
+    };
+    auto group = [&](ptrdiff_t begin, ptrdiff_t end, int worker) {
         T* distance = values.get() + worker * per_thread;
         T* q = distance + lists_size;
-        Lists<T> lists{k,
-                       stride,
-                       distance,
-                       rows.get() + worker * lists_size,
-                       q + queries,
-                       pooled ? pools.get() + worker * pool_size : nullptr,
+        Lists<T> lists{k,          stride,
+                       distance,   rows.get() + worker * lists_size,
+                       q + q_size, pooled ? pools.get() + worker * pool_size : nullptr,
                        0};
-        groups.gather(g, q);
-        const int m = groups.size(g), step = pooled ? 1 : m;
+        ptrdiff_t start[fan + 1];
+        const int m = queries.gather(begin, end, q, start), step = pooled ? 1 : m;
         for (int i = 0; i < m; i += step) {
-            run(tree, q + i * d, step, pooled ? Seed::none : groups.seed(), g, lists);
-            for (int l = 0; l < step; ++l) {
-                const ptrdiff_t row = groups.row(g, i + l), at = to.place(row, worker);
-                T* sums = distance + l * stride;
-                Int* found = lists.row + l * stride;
-                if (not_itself) {
-                    const ptrdiff_t dropped = itself(found, k, row);
-                    std::copy(sums + dropped + 1, sums + k, sums + dropped);
-                    std::copy(found + dropped + 1, found + k, found + dropped);
-                }
-                if (to.distances) roots(sums, to.k, tree.metric, tree.p, to.distances + at);
-                std::copy_n(found, to.k, to.rows + at);
-                to.done(row, worker);
-            }
+            run(tree, q + i * d, step, pooled ? Seed::none : queries.seed(), begin / fan, lists);
+            for (int l = 0; l < step; ++l)
+                for (ptrdiff_t at = start[i + l]; at < start[i + l + 1]; ++at)
+                    queries.each_row(at, [&](ptrdiff_t row) {
+                        put(row, distance + l * stride, lists.row + l * stride, worker);
+                    });
         }
+        return start[m];
     };
-    const ptrdiff_t n_groups = ceil_div(groups.n_q, fan);
-    const ptrdiff_t at_once = std::max<ptrdiff_t>(1, queries_at_once(tree) / fan);
-    return parallel(ceil_div(n_groups, at_once), n_threads, [&](ptrdiff_t b, int worker) {
-        for (ptrdiff_t g = b * at_once; g < std::min(n_groups, (b + 1) * at_once); ++g)
-            group(g, worker);
+    const ptrdiff_t size = ceil_div(queries_at_once(tree, queries.n), fan) * fan;
+    return parallel(ceil_div(queries.n, size), n_threads, [&](ptrdiff_t b, int worker) {
+        const ptrdiff_t end = std::min(queries.n, (b + 1) * size);
+        for (ptrdiff_t at = b * size; at < end;) at = group(at, end, worker);
     });
 }
 
 template <class T, class Out>
 Status search(const KDTree<T>& tree, const T* Q, ptrdiff_t n_q, bool not_itself,
               const Answers<Out>& to, int n_threads) noexcept {
+    if (!Q) n_q = tree.n;
     if (!Q || n_q < worth_order)
-        return run_groups(Groups<T>{tree, Q, nullptr, n_q}, not_itself, to, n_threads);
+        return answer(Queries<T>{tree, Q, nullptr, n_q}, not_itself, to, n_threads);
     Scratch<std::uint64_t> order(2 * n_q);
     if (!order) return Status::no_memory;
     const Status status = sort_queries(tree, Q, n_q, order.get(), order.get() + n_q, n_threads);
     if (status != Status::ok) return status;
-    return run_groups(Groups<T>{tree, Q, order.get(), n_q}, not_itself, to, n_threads);
+    return answer(Queries<T>{tree, Q, order.get(), n_q}, not_itself, to, n_threads);
 }
 
 }  // namespace

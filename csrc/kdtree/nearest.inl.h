@@ -15,6 +15,16 @@ FML_INLINE void show(const S& search, const T* q, int m, Seed seed, std::ptrdiff
     for (int i = 0; i < m; ++i) lists.scanned += sinks[i].scanned;
 }
 
+template <class Sink, class T, class S>
+FML_INLINE void show_listed(const S& search, const T* q, int m, Seed seed, std::ptrdiff_t leaf,
+                            Lists<T>& lists) {
+    Sink sinks[fan];
+    for (int i = 0; i < m; ++i)
+        sinks[i].start(search.tree, lists.distance + i * lists.stride, lists.row + i * lists.stride,
+                       lists.k);
+    show(search, q, m, seed, leaf, lists, sinks);
+}
+
 #if FML_VECTOR_LISTS
 template <class T, int size, class S>
 FML_INLINE void show_few(const S& search, const T* q, int m, Seed seed, std::ptrdiff_t leaf,
@@ -35,7 +45,7 @@ void nearest_group(const KDTree<T>& tree, const T* q, int m, Seed seed, std::ptr
     if (lists.pool) {
         lists.scanned = 0;
         for (int i = 0; i < m; ++i) {
-            Pool<T> pool(lists);
+            Pool<T> pool(tree, lists);
             search.run(q + i * tree.d, -1, pool);
             pool.finish(lists.distance + i * lists.stride, lists.row + i * lists.stride);
             lists.scanned += pool.scanned;
@@ -44,6 +54,7 @@ void nearest_group(const KDTree<T>& tree, const T* q, int m, Seed seed, std::ptr
     }
     if (lists.k == 1) {
         Nearest<T> sinks[fan];
+        for (int i = 0; i < m; ++i) sinks[i].beyond_zero = tree.beyond_zero;
         show(search, q, m, seed, leaf, lists, sinks);
         for (int i = 0; i < m; ++i) {
             lists.distance[i * lists.stride] = sinks[i].distance;
@@ -51,15 +62,13 @@ void nearest_group(const KDTree<T>& tree, const T* q, int m, Seed seed, std::ptr
         }
         return;
     }
+    if (tree.copies) return show_listed<Repeated<T>>(search, q, m, seed, leaf, lists);
 #if FML_VECTOR_LISTS
     if (lists.k <= 16) return show_few<T, 16>(search, q, m, seed, leaf, lists);
     if constexpr (std::is_same_v<M<T>, Euclidean<T>>)
         if (lists.k <= 32) return show_few<T, 32>(search, q, m, seed, leaf, lists);
 #endif
-    Best<T> sinks[fan];
-    for (int i = 0; i < m; ++i)
-        sinks[i].start(lists.distance + i * lists.stride, lists.row + i * lists.stride, lists.k);
-    show(search, q, m, seed, leaf, lists, sinks);
+    show_listed<Best<T>>(search, q, m, seed, leaf, lists);
 }
 
 template <class T> NearestGroup<T> nearest_euclidean(std::ptrdiff_t d) {

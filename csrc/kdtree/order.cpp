@@ -8,7 +8,7 @@
 namespace fastml {
 namespace {
 
-constexpr int key_bits = 22, digit_bits = 11;
+constexpr int digit_bits = key_bits / 2;
 constexpr ptrdiff_t digits = 1 << digit_bits, block_size = 1 << 14;
 
 template <class T> struct Cells {
@@ -70,22 +70,23 @@ Status sort_by_digit(const std::uint64_t* from, std::uint64_t* to, ptrdiff_t n, 
 
 }  // namespace
 
+Status sort_keys(std::uint64_t* keys, std::uint64_t* spare, ptrdiff_t n, int n_threads) noexcept {
+    Scratch<ptrdiff_t> starts(ceil_div(n, block_size) * digits);
+    if (!starts) return Status::no_memory;
+    const Status status = sort_by_digit(keys, spare, n, row_bits, starts.get(), n_threads);
+    if (status != Status::ok) return status;
+    return sort_by_digit(spare, keys, n, row_bits + digit_bits, starts.get(), n_threads);
+}
+
 template <class T>
 Status sort_queries(const KDTree<T>& tree, const T* Q, ptrdiff_t n_q, std::uint64_t* order,
                     std::uint64_t* spare, int n_threads) noexcept {
-    const ptrdiff_t blocks = ceil_div(n_q, block_size);
-    Scratch<ptrdiff_t> starts(blocks * digits);
-    if (!starts) return Status::no_memory;
     const Cells<T> cells(tree);
-    Status status = parallel(blocks, n_threads, [&](ptrdiff_t b, int) {
+    const Status status = parallel(ceil_div(n_q, block_size), n_threads, [&](ptrdiff_t b, int) {
         for (ptrdiff_t i = b * block_size; i < std::min(n_q, (b + 1) * block_size); ++i)
             order[i] = cells.key(Q + i * tree.d) << row_bits | static_cast<std::uint64_t>(i);
     });
-    if (status == Status::ok)
-        status = sort_by_digit(order, spare, n_q, row_bits, starts.get(), n_threads);
-    if (status == Status::ok)
-        status = sort_by_digit(spare, order, n_q, row_bits + digit_bits, starts.get(), n_threads);
-    return status;
+    return status == Status::ok ? sort_keys(order, spare, n_q, n_threads) : status;
 }
 
 template Status sort_queries(const KDTree<float>&, const float*, ptrdiff_t, std::uint64_t*,

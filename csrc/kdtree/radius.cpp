@@ -32,7 +32,7 @@ template <class T>
 Status count_within(const KDTree<T>& tree, const T* Q, ptrdiff_t n_q, const double* radius,
                     std::int64_t* counts, int n_threads) noexcept {
     const auto run = FML_PICK(choose_within<T>)(tree.metric, tree.d);
-    const ptrdiff_t rows = queries_at_once(tree);
+    const ptrdiff_t rows = queries_at_once(tree, n_q);
     return parallel(ceil_div(n_q, rows), n_threads, [&](ptrdiff_t b, int) {
         for (ptrdiff_t i = b * rows; i < std::min(n_q, (b + 1) * rows); ++i)
             counts[i] = run(tree, Q + i * tree.d, reach(tree, radius[i]), nullptr);
@@ -48,7 +48,7 @@ Status collect_within(const KDTree<T>& tree, const T* Q, ptrdiff_t n_q, const do
     Scratch<Candidate<T>> candidates(n_threads * aligned(most));
     if (!candidates) return Status::no_memory;
     const auto run = FML_PICK(choose_within<T>)(tree.metric, tree.d);
-    const ptrdiff_t rows = queries_at_once(tree);
+    const ptrdiff_t rows = queries_at_once(tree, n_q);
     return parallel(ceil_div(n_q, rows), n_threads, [&](ptrdiff_t b, int worker) {
         Candidate<T>* found = candidates.get() + worker * aligned(most);
         for (ptrdiff_t i = b * rows; i < std::min(n_q, (b + 1) * rows); ++i) {

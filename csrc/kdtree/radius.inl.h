@@ -3,6 +3,7 @@
 
 template <class T> struct Counter {
     using Int = typename KDTree<T>::Int;
+    const KDTree<T>& tree;
     T reach;
     std::ptrdiff_t n;
 
@@ -10,12 +11,18 @@ template <class T> struct Counter {
     FML_INLINE bool admits(T, Int) const { return true; }
     FML_INLINE void leaf(const Sixteen<T>& distances, const Int* rows) {
         unsigned bits = ~distances.above(reach) & 0xffff;
-        for (; bits; bits &= bits - 1) n += rows[lowest_bit(bits)] != absent<Int>;
+        for (; bits; bits &= bits - 1) {
+            const int l = lowest_bit(bits);
+            const std::ptrdiff_t at = rows + l - tree.index;
+            n += rows[l] != absent<Int>;
+            if (tree.copies) n += tree.copies_end(at) - tree.copies_begin(at);
+        }
     }
 };
 
 template <class T> struct Collector {
     using Int = typename KDTree<T>::Int;
+    const KDTree<T>& tree;
     T reach;
     Candidate<T>* end;
 
@@ -25,7 +32,11 @@ template <class T> struct Collector {
         unsigned bits = ~distances.above(reach) & 0xffff;
         for (; bits; bits &= bits - 1) {
             const int l = lowest_bit(bits);
+            const std::ptrdiff_t at = rows + l - tree.index;
             if (rows[l] != absent<Int>) *end++ = {distances.at(l), rows[l]};
+            const Int* const last = tree.copies_end(at);
+            for (const Int* c = tree.copies_begin(at); c != last; ++c)
+                *end++ = {distances.at(l), *c};
         }
     }
 };
@@ -34,11 +45,11 @@ template <class T, template <class> class M, int D>
 std::ptrdiff_t within_one(const KDTree<T>& tree, const T* q, T reach, Candidate<T>* found) {
     const Search<T, M, D> search(tree);
     if (!found) {
-        Counter<T> counter{reach, 0};
+        Counter<T> counter{tree, reach, 0};
         search.run(q, -1, counter);
         return counter.n;
     }
-    Collector<T> collector{reach, found};
+    Collector<T> collector{tree, reach, found};
     search.run(q, -1, collector);
     return collector.end - found;
 }

@@ -58,7 +58,7 @@ template <class T> struct Best {
     std::ptrdiff_t k;
     std::ptrdiff_t scanned;
 
-    FML_INLINE void start(T* distances, Int* rows, std::ptrdiff_t size) {
+    FML_INLINE void start(const KDTree<T>&, T* distances, Int* rows, std::ptrdiff_t size) {
         distance = distances;
         row = rows;
         k = size;
@@ -124,8 +124,9 @@ template <class T> struct Nearest {
     T distance = std::numeric_limits<T>::infinity();
     Int row = absent<Int>;
     std::ptrdiff_t scanned = 0;
+    T beyond_zero = 0;
 
-    FML_INLINE T limit() const { return distance; }
+    FML_INLINE T limit() const { return distance > 0 ? distance : beyond_zero; }
     FML_INLINE bool admits(T x, Int first_row) const {
         return x < distance || (x == distance && first_row < row);
     }
@@ -142,14 +143,50 @@ template <class T> struct Nearest {
     }
 };
 
+// The k nearest rows, where points stand for several.
+template <class T> struct Repeated : Best<T> {
+    using Int = typename KDTree<T>::Int;
+    using Best<T>::admits, Best<T>::insert;
+    const KDTree<T>* tree;
+
+    FML_INLINE void start(const KDTree<T>& of, T* distances, Int* rows, std::ptrdiff_t size) {
+        Best<T>::start(of, distances, rows, size);
+        tree = &of;
+    }
+    FML_INLINE void first(const Sixteen<T>& distances, const Int* rows) { leaf(distances, rows); }
+    // The nearest first: most often its rows are enough.
+    FML_INLINE void leaf(const Sixteen<T>& distances, const Int* rows) {
+        this->scanned += fan;
+        unsigned left = 0xffff;
+        while (const unsigned nearer = left & distances.under(kth())) {
+            const int l = least(distances, nearer);
+            take(distances.at(l), rows + l);
+            left &= ~(1u << l);
+        }
+        unsigned tied = left & ~distances.above(kth());
+        for (; tied; tied &= tied - 1)
+            take(distances.at(lowest_bit(tied)), rows + lowest_bit(tied));
+    }
+    FML_INLINE void take(T x, const Int* row) {
+        if (!admits(x, *row)) return;
+        insert(x, *row);
+        const std::ptrdiff_t at = row - tree->index;
+        const Int* const end = tree->copies_end(at);
+        for (const Int* c = tree->copies_begin(at); c != end && admits(x, *c); ++c) insert(x, *c);
+    }
+    FML_INLINE T kth() const { return this->distance[this->k - 1]; }
+    FML_INLINE T limit() const { return kth() > 0 ? kth() : tree->beyond_zero; }
+};
+
 // The nearest in a pool with room for as many again, thinned out when it is full.
 template <class T> struct Pool {
     using Int = typename KDTree<T>::Int;
+    const KDTree<T>& tree;
     Candidate<T>* at;
     std::ptrdiff_t k, size = 0, scanned = 0;
     Candidate<T> worst{std::numeric_limits<T>::infinity(), absent<Int>};
 
-    explicit Pool(const Lists<T>& lists) : at(lists.pool), k(lists.k) {}
+    Pool(const KDTree<T>& of, const Lists<T>& lists) : tree(of), at(lists.pool), k(lists.k) {}
     FML_INLINE T limit() const { return worst.distance; }
     FML_INLINE bool admits(T x, Int row) const { return Candidate<T>{x, row} < worst; }
     FML_INLINE void leaf(const Sixteen<T>& distances, const Int* rows) {
@@ -157,13 +194,23 @@ template <class T> struct Pool {
         scanned += fan;
         for (; bits; bits &= bits - 1) {
             const int l = lowest_bit(bits);
-            if (admits(distances.at(l), rows[l])) at[size++] = {distances.at(l), rows[l]};
+            const T x = distances.at(l);
+            if (!admits(x, rows[l])) continue;
+            at[size++] = {x, rows[l]};
+            const std::ptrdiff_t slot = rows + l - tree.index;
+            const Int* const end = tree.copies_end(slot);
+            for (const Int* c = tree.copies_begin(slot); c != end && admits(x, *c); ++c) {
+                at[size++] = {x, *c};
+                thin();
+            }
         }
-        if (size > 2 * k) {
-            thin_out(at, k, size);
-            size = k;
-            worst = at[k - 1];
-        }
+        thin();
+    }
+    FML_INLINE void thin() {
+        if (size <= 2 * k) return;
+        thin_out(at, k, size);
+        size = k;
+        worst = at[k - 1];
     }
     void finish(T* distance, Int* row) {
         thin_out(at, k, size);
