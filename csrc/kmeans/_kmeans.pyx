@@ -61,6 +61,7 @@ cdef extern from "kmeans/seeding.h" namespace "fastml" nogil:
         float* error
         float* reach
         uint32_t* nearer
+        float* rows
 
     void sketch_shape(Py_ssize_t, Py_ssize_t, Py_ssize_t*, Py_ssize_t*) noexcept
     cdef enum:
@@ -305,7 +306,11 @@ cdef class Seeds:
         cdef uint32_t[::1] nearer = np.empty(padded, dtype=np.uint32)
         cdef bool_t usable = False
         cdef Status status
-        self.buffers = codes, per_row, nearer
+        cdef float[::1] entries = None
+        if self._takes_rows():
+            entries = np.empty(self.rows.n * self.rows.d, dtype=np.float32)
+        self.buffers = codes, per_row, nearer, entries
+        self.sketch.rows = &entries[0] if entries is not None else NULL
         self.sketch.codes = &codes[0]
         self.sketch.half_norm = &per_row[0, 0]
         self.sketch.error = &per_row[1, 0]
@@ -318,6 +323,10 @@ cdef class Seeds:
                 status = c_make_sketch(self.rows.double_, self.sketch, &usable, self.n_threads)
         check(status)
         self.sketched = usable
+
+    def _takes_rows(self):
+        """Whether to keep rows in single precision: long ones, unless it takes much memory."""
+        return not self.single and self.rows.d >= 64 and self.rows.n * self.rows.d <= 1 << 26
 
     def accept(self, Py_ssize_t row, Py_ssize_t candidate=-1):
         """Make `row` a center; return the potential that is left.

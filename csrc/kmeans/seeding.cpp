@@ -144,8 +144,19 @@ Status gains_sketched(const Rows<T>& X, const T* w, const T* closest, const Sket
     const auto run = FML_PICK_BYTES(gains_sketched_block<T>);
     return parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int) {
         run(X, grid.begin(b), grid.end(b), w, closest, sketch, candidates, n_candidates,
-            panels.get(), bias.get(), error, parts + b * n_candidates);
+            panels.get(), bias.get(), error, parts + b * 2 * n_candidates);
     });
+}
+
+// Whether the largest gain is the largest for sure, or others so large are the same row's.
+bool tells_largest(const double* gain, const double* doubt, const ptrdiff_t* candidates,
+                   ptrdiff_t n_candidates) {
+    const ptrdiff_t best = std::max_element(gain, gain + n_candidates) - gain;
+    for (ptrdiff_t c = 0; c < n_candidates; ++c) {
+        const bool less = gain[best] - gain[c] > doubt[best] + doubt[c];
+        if (!less && candidates[c] != candidates[best]) return false;
+    }
+    return true;
 }
 
 template <class T>
@@ -185,18 +196,25 @@ Status gains(const Rows<T>& X, const T* w, const T* closest, const Sketch* sketc
              const ptrdiff_t* candidates, ptrdiff_t n_candidates, double* gain,
              int n_threads) noexcept {
     const Grid grid(X.n, summed_blocks);
-    Scratch<double> parts(grid.blocks * n_candidates);
-    if (!parts) return Status::no_memory;
+    Scratch<double> parts(grid.blocks * 2 * n_candidates), sums(2 * n_candidates);
+    if (!parts || !sums) return Status::no_memory;
     n_threads = threads_for(entries(X) * n_candidates, n_threads);
-    Status status;
-    if (sketch && n_candidates <= max_sketched)
-        status = gains_sketched(X, w, closest, *sketch, candidates, n_candidates, parts.get(), grid,
-                                n_threads);
-    else
-        status = gains_plain(X, w, const_cast<T*>(closest), candidates, n_candidates, false,
-                             parts.get(), grid, n_threads);
-    if (status == Status::ok) add_parts(parts.get(), grid.blocks, n_candidates, gain);
-    return status;
+    if (!sketch || n_candidates > max_sketched) {
+        const Status status = gains_plain(X, w, const_cast<T*>(closest), candidates, n_candidates,
+                                          false, parts.get(), grid, n_threads);
+        if (status == Status::ok) add_parts(parts.get(), grid.blocks, n_candidates, gain);
+        return status;
+    }
+    Sketch used = *sketch;
+    for (;; used.rows = nullptr) {
+        const Status status = gains_sketched(X, w, closest, used, candidates, n_candidates,
+                                             parts.get(), grid, n_threads);
+        if (status != Status::ok) return status;
+        add_parts(parts.get(), grid.blocks, 2 * n_candidates, sums.get());
+        std::copy_n(sums.get(), n_candidates, gain);
+        if (!used.rows || tells_largest(gain, sums.get() + n_candidates, candidates, n_candidates))
+            return status;
+    }
 }
 
 template <class T>

@@ -19,7 +19,8 @@ struct Sketch {
     float* half_norm;       // |x̂|²/2; infinite for the padding
     float* error;           // |x - x̂|, rounded up
     float* reach;           // closest + error, rounded up
-    std::uint32_t* nearer;  // bit c says that candidate c of the last try is nearer
+    std::uint32_t* nearer;  // bit c says that candidate c of the last try may be nearer
+    float* rows;            // (n, d): x in steps, to try candidates on; null: x itself
     double per_step;        // 1 / step
 };
 
@@ -34,7 +35,8 @@ Status make_sketch(const Rows<T>& X, Sketch& sketch, bool* usable, int n_threads
 
 // gain[c] = sum of w * max(0, closest - squared distance to row candidates[c]). closest: n squared
 // distances, infinite before the first center. sketch: null to do without, which more candidates
-// than max_sketched also do.
+// than max_sketched also do. One that has rows gives gains in single precision if that tells which
+// candidate, the first of equal ones, gains most.
 constexpr std::ptrdiff_t max_sketched = 32;
 template <class T>
 Status gains(const Rows<T>& X, const T* w, const T* closest, const Sketch* sketch,
