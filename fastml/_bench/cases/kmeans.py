@@ -8,11 +8,13 @@ and never taken from the library that is measured.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
 from ..contest import Case, Contestant
@@ -33,6 +35,22 @@ def overlapping_blobs(
     X = rng.normal(size=(k, d))[rng.integers(k, size=n)] + 0.7 * rng.normal(size=(n, d))
     X = X.astype(dtype)
     return Data(X, X[rng.choice(n, k, replace=False)], max_iter)
+
+
+def settled_blobs(
+    n: int, d: int, k: int, dtype: str, max_iter: int = 10, settled: int = 20
+) -> Data:
+    """The same, from where `settled` iterations have led: few rows change their cluster now."""
+    X, centers, _ = overlapping_blobs(n, d, k, dtype)
+    for _ in range(settled):
+        nearest = np.empty(n, dtype=np.intp)
+        norms = np.einsum("ij,ij->i", centers, centers) / 2
+        for i in range(0, n, 10_000):
+            nearest[i : i + 10_000] = (norms - X[i : i + 10_000] @ centers.T).argmin(axis=1)
+        members = csr_array((np.ones(n), nearest, np.arange(n + 1)), shape=(n, k)).T
+        counts = np.maximum(members.sum(axis=1), 1)
+        centers = (members @ X.astype(np.float64) / counts[:, None]).astype(dtype)
+    return Data(X, centers, max_iter)
 
 
 # -- quality: all of them are better when smaller
@@ -165,6 +183,12 @@ def fit_case(n: int, d: int, k: int, dtype: str = "float32", max_iter: int = 10)
     params = {"n": n, "d": d, "k": k, "dtype": dtype, "max_iter": max_iter}
     peers = (*_sklearn_like(fit, "sklearnex"), _faiss(faiss_fit, dtype))
     return Case("kmeans-fit", params, overlapping_blobs, peers, inertia, "inertia / n")
+
+
+def late_case(n: int, d: int, k: int, dtype: str = "float32", max_iter: int = 10) -> Case:
+    """Lloyd's iterations from centres that hardly move any more."""
+    case = fit_case(n, d, k, dtype, max_iter)
+    return replace(case, name="kmeans-late", data=settled_blobs)
 
 
 def predict_case(n: int, d: int, k: int, dtype: str = "float32") -> Case:
