@@ -8,6 +8,7 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.metrics import pairwise as stock
 
 import fastml
+from fastml.metrics import _argmin
 from fastml.metrics import pairwise as ours
 
 KERNELS = ("additive_chi2", "chi2", "cosine", "laplacian", "linear", "poly", "rbf", "sigmoid")
@@ -131,6 +132,34 @@ def test_argmin(metric, axis):
     np.testing.assert_array_equal(index, expected[0])
 
 
+@pytest.mark.parametrize("as_sparse", [(True, True), (True, False), (False, True)])
+@pytest.mark.parametrize(
+    ("metric", "params"),
+    [("canberra", {}), ("braycurtis", {}), ("chebyshev", {}), ("minkowski", {"p": 3})],
+)
+def test_argmin_of_sparse_rows_in_blocks(metric, params, as_sparse, monkeypatch):
+    monkeypatch.setattr(_argmin, "BLOCK", 6 * 70)
+    X, Y = rows(300), rows(200, seed=1)
+    Y[150:] = Y[:50]  # the first of equals, whatever the block
+    given = [sparse.csr_array(Z) if s else Z for Z, s in zip((X, Y), as_sparse, strict=True)]
+    for axis in (0, 1):
+        options = {"metric": metric, "axis": axis, "metric_kwargs": params}
+        # Of dense rows: scikit-learn's distances are wrong where only one of them is sparse.
+        expected = stock.pairwise_distances_argmin_min(X, Y, **options)
+        index, distance = ours.pairwise_distances_argmin_min(*given, **options)
+        np.testing.assert_array_equal(index, expected[0])
+        same(distance, expected[1])
+
+
+def test_argmin_leaves_hollow_rows_to_scikit_learn():
+    X = sparse.random_array((50, 3000), density=0.001, format="csr", rng=np.random.default_rng(0))
+    with pytest.raises(fastml.NotAcceleratedError, match="passes over zeros"):
+        ours.pairwise_distances_argmin(X, X[:20], metric="canberra")
+    with fastml.config_context(strict=False):
+        index = ours.pairwise_distances_argmin(X, X[:20], metric="canberra")
+    np.testing.assert_array_equal(index[:20], np.arange(20))
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize(
     ("metric", "params"),
@@ -252,16 +281,17 @@ def test_kernel_objects_see_both_matrices():
     same(ours.pairwise_kernels(X, metric=kernel), expected)
 
 
-def test_functions_of_two_rows():
+def test_functions_of_two_rows(caplog):
     def worst(x, y, scale=1.0):
         return scale * np.max(np.abs(x - y))
 
-    for n in (10, 600):  # a few pairs are left to Python
+    caplog.set_level("INFO", "fastml.dispatch")
+    for n, strict, native in ((10, False, False), (10, True, True), (600, False, True)):
         X = rows(n, 3)
         expected = ours.pairwise_distances(X, metric="chebyshev")
-        with fastml.config_context(strict=n > 10):
+        with fastml.config_context(strict=strict):
             same(ours.pairwise_distances(X, metric=worst), expected)
-        with fastml.config_context(strict=False):
+            assert caplog.records[-1].native == native
             same(ours.pairwise_kernels(X, X[:5], metric=worst, scale=2.0), 2 * expected[:, :5])
 
 

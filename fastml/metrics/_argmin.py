@@ -1,5 +1,6 @@
 """The nearest of the rows of one matrix to every row of another."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from fastml.metrics import _metrics
 from fastml.metrics._dispatch import pairwise_distances_chunked
 from fastml.metrics._rows import checked, left_sparse, measure_of, replaces, rows_of, threads
 
-# In one pass, without a matrix of distances. True: where both are sparse as well.
+# In one pass, without a matrix of distances. True: of sparse rows as they are; of others dense
+# blocks are made.
 ONE_PASS = {
     "euclidean": True,
     "l2": True,
@@ -34,6 +36,7 @@ ONE_PASS = {
     "matching": False,
     "seuclidean": False,
 }
+BLOCK = 1 << 20  # values of sparse rows that are made dense at a time
 NAMES = {
     "l2": "euclidean",
     "l1": "manhattan",
@@ -52,8 +55,11 @@ def _refusal(
     if not isinstance(metric_kwargs, dict | None):
         return None  # an error, which is the checks' to raise
     kwds = metric_kwargs or {}
-    if metric not in ONE_PASS or (not ONE_PASS[metric] and (issparse(X) or issparse(Y))):
+    if metric not in ONE_PASS:
         return Unsupported("metric", f"{metric} is not compiled for this", "use another metric")
+    if not ONE_PASS[metric] and (_is_hollow(X) or _is_hollow(Y)):
+        reason = f"scikit-learn passes over zeros, which {metric} is not compiled to do"
+        return Unsupported("X", reason, "leave it at that")
     if metric == "seuclidean" and "V" not in kwds:
         return Unsupported("metric_kwargs", "the variances are missing", "pass V")
     if metric in ("minkowski", "p", "seuclidean"):
@@ -100,7 +106,8 @@ def _nearest(
     if axis == 0:
         X, Y = Y, X
     if not callable(metric) and metric in ONE_PASS:
-        return _in_one_pass(X, Y, metric, kwds)
+        dense = ONE_PASS[metric] or not (issparse(X) or issparse(Y))
+        return (_in_one_pass if dense else _in_dense_blocks)(X, Y, metric, kwds)
     with config_context(assume_finite=True):  # it has been checked
         parts = list(pairwise_distances_chunked(X, Y, reduce_func=_least, metric=metric, **kwds))
     index, distance = zip(*parts, strict=True)
@@ -110,6 +117,34 @@ def _nearest(
 def _least(D: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarray]:
     index = D.argmin(axis=1)
     return index, D[np.arange(len(D)), index]
+
+
+def _is_hollow(X: Any) -> bool:
+    """Whether so few entries are stored that meeting them alone takes less than all in vectors."""
+    return issparse(X) and X.nnz < X.shape[0] * X.shape[1] / 64
+
+
+def _in_dense_blocks(
+    X: Any, Y: Any, metric: str, kwds: dict[str, Any]
+) -> tuple[np.ndarray, np.ndarray]:
+    index = np.empty(X.shape[0], np.intp)
+    distance = np.full(X.shape[0], np.inf)
+    for rows, block in _dense_blocks(X):
+        for others, candidates in _dense_blocks(Y):
+            found, at = _in_one_pass(block, candidates, metric, kwds)
+            nearer = at < distance[rows]
+            if others.start == 0:
+                nearer[:] = True
+            index[rows] = np.where(nearer, found + others.start, index[rows])
+            distance[rows] = np.where(nearer, at, distance[rows])
+    return index, distance
+
+
+def _dense_blocks(X: Any) -> Iterator[tuple[slice, np.ndarray]]:
+    size = max(1, BLOCK // max(1, X.shape[1]))
+    for start in range(0, X.shape[0], size):
+        rows = slice(start, min(start + size, X.shape[0]))
+        yield rows, X[rows].toarray() if issparse(X) else X[rows]
 
 
 def _in_one_pass(

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.metrics.pairwise import check_pairwise_arrays
 
+from fastml._runtime import config
 from fastml._runtime.dispatch import Unsupported
 
 # Compiling takes about as long as Python does for so many pairs.
@@ -25,7 +26,7 @@ def function_refusal(f: Any, X: Any, Y: Any, kwds: dict[str, Any]) -> Unsupporte
         return Unsupported("X", "functions are compiled for rows of numbers", "pass a matrix")
     dtype = np.result_type(*matrices)
     try:
-        few = len(matrices[0]) * len(matrices[-1]) < WORTH_COMPILING
+        few = len(matrices[0]) * len(matrices[-1]) < WORTH_COMPILING and not config.get("strict")
         if few and not isinstance(f, jit.ScalarKernel) and not jit.is_compiled(f, dtype, **kwds):
             reason = "there are too few pairs to make up for compiling the function"
             return Unsupported("metric", reason, "compile it with fastml.jit.kernel")
