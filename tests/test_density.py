@@ -49,7 +49,7 @@ def test_sums(n, d, kernel, weighted):
 
 @pytest.mark.parametrize("metric", ["euclidean", "minkowski", "seuclidean"])
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("d", [1, 2, 5, 30])
+@pytest.mark.parametrize("d", [1, 2, 4, 5, 30])
 def test_scores_are_scikit_learns(d, kernel, metric):
     rng = np.random.default_rng(d)
     X, Q = rng.normal(size=(300, d)), rng.normal(size=(30, d))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import lgamma, log, pi
+from math import lgamma, log, nan, pi
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,6 @@ from sklearn import neighbors as stock
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastml._native.kdtree import KDTree
-from fastml._runtime.callbacks import fit_context
 from fastml._runtime.dispatch import Unsupported, accelerated
 from fastml._runtime.docs import documented_by
 from fastml._runtime.threads import n_threads
@@ -129,7 +128,6 @@ class KernelDensity(Versioned, StockKernelDensity):
 
     @documented_by(StockKernelDensity.fit)
     @accelerated
-    @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y=None, sample_weight=None):
         """Take the rows of `X` as those around which there is density."""
         # A box, since scoring may not change what the model holds.
@@ -192,4 +190,4 @@ def log_norm(kernel: str, d: int) -> float:
     for k in range(1, d + 1, 2):
         total += term
         term *= -(d - k) * (d - k - 1) * (2 / pi) ** 2
-    return -log(total) - sphere
+    return -log(total) - sphere if total > 0 else nan  # for some even d, as in scikit-learn

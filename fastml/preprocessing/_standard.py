@@ -25,6 +25,7 @@ from fastml.preprocessing._matrix import (
     Columns,
     Stored,
     function_unless,
+    is_fresh,
     is_sparse,
     map_columns,
     method_unless,
@@ -232,13 +233,14 @@ def scale(X, *, axis=0, with_mean=True, with_std=True, copy=True):
            [ 1., -1., -1.]])
     """
     given = X
+    few = isinstance(X, np.ndarray) and X.size < FEW
     X = check_array(
         X,
         accept_sparse="csc",
         ensure_2d=False,
         estimator="the scale function",
         dtype=DTYPES,
-        ensure_all_finite=False,
+        ensure_all_finite="allow-nan" if few else False,
         input_name="X",
     )
     if is_sparse(X):
@@ -286,14 +288,17 @@ SCALING = (
 
 def _few(statistic: Any, X: np.ndarray) -> np.ndarray:
     # NumPy adds up a single column as it does an array of one dimension only if it is one.
-    return np.atleast_1d(statistic(X[:, 0] if X.shape[1] == 1 else X, axis=0))
+    return np.atleast_1d(statistic(X[:, 0])) if X.shape[1] == 1 else statistic(X, axis=0)
 
 
 def scale_columns(X: np.ndarray, given: Any, with_mean: bool, with_std: bool, copy: bool) -> Any:
     """What `scale` does, with scikit-learn's second looks at what is left of the mean."""
     few = X.size < FEW or X.dtype == np.float16
     if few:
-        assert_all_finite(X, allow_nan=True, estimator_name="the scale function", input_name="X")
+        if not isinstance(given, np.ndarray) or given.size >= FEW:  # else it has been checked
+            assert_all_finite(
+                X, allow_nan=True, estimator_name="the scale function", input_name="X"
+            )
         mean, by = _few(np.nanmean, X), _few(np.nanstd, X)
     else:
         _, mean, variance = _statistics(X)
@@ -303,24 +308,30 @@ def scale_columns(X: np.ndarray, given: Any, with_mean: bool, with_std: bool, co
     else:
         by = _handle_zeros_in_scale(by, copy=False)
     shift, by = mean if with_mean else None, by if with_std else None
+    left = None
     if few:
-        X = map_columns(X, given, Columns(shift, None), copy=copy)
-        left = _recentre(X, CENTERING) if with_mean else None
-        X = map_columns(X, X, Columns(None, by), copy=False)
+        if (copy and not is_fresh(X, given)) or not X.flags.writeable:
+            X = X.copy(order="K")
+        if with_mean:
+            X -= shift
+            _recentre(X, CENTERING)
+        if with_std:
+            X /= by
     else:
         X = map_columns(X, given, Columns(shift, by), copy=copy)
-        left = _recentre(X, CENTERING, 1 if by is None else by) if with_mean else None
+        if with_mean:
+            left = _recentre(X, CENTERING, 1 if by is None else by)
     if with_mean and with_std:
-        _recentre(X, SCALING, left=None if few else left)
+        _recentre(X, SCALING, left=left)
     return X
 
 
-def _recentre(X: np.ndarray, warning: str, unit: Any = 1, left: Any = None) -> np.ndarray:
-    """Subtract the mean that is left, with a warning, if it is one; return what is left then."""
+def _recentre(X: np.ndarray, warning: str, unit: Any = 1, left: Any = None) -> np.ndarray | None:
+    """Subtract the mean that is left, with a warning, if it is one; then return None, else it."""
     if left is None:
         left = _few(np.nanmean, X) if X.size < FEW else _statistics(X)[1]
     if np.allclose(left * unit, 0):
         return left
     warnings.warn(warning, stacklevel=4)
     X -= left.astype(X.dtype)
-    return _few(np.nanmean, X)
+    return None
