@@ -352,6 +352,7 @@ SUBJECTS = [
     Subject(
         "neighbors.NearestNeighbors",
         {"n_neighbors": 4},
+        most=6_000,
         long=({},),
         long_shape=(400_000, 20),
         call=_neighbors,
