@@ -71,6 +71,9 @@ def test_widest_codes():
         check_sort(rng.choice(rng.integers(2**32 - 3, size=m // 2), m), rng, 2**31 - 1)
 
 
+SLACK = 16  # of small nodes that are loaded as a vector
+
+
 def partition_naive(rows, left):
     rows, left, begin, end = rows.copy(), left.copy(), 0, len(rows)
     while begin < end:
@@ -97,9 +100,18 @@ def missing_last_naive(rows, present):
     return rows, end + 1
 
 
+def partition_in_slack(rows, left):
+    """What is behind the rows stays as it is."""
+    wider = np.r_[rows, np.arange(SLACK, dtype=np.int32)]
+    count = replay_partition(wider, np.r_[left, np.ones(SLACK, dtype=np.uint8)])
+    rows[:], behind = wider[:-SLACK], wider[-SLACK:]
+    assert np.array_equal(behind, np.arange(SLACK))
+    return count
+
+
 @pytest.mark.parametrize(
     ("ours", "naive"),
-    [(replay_partition, partition_naive), (replay_missing_last, missing_last_naive)],
+    [(partition_in_slack, partition_naive), (replay_missing_last, missing_last_naive)],
 )
 @pytest.mark.parametrize("share", [0, 0.05, 0.5, 0.95, 1])
 def test_partitions_are_those_of_sklearn(ours, naive, share):

@@ -81,6 +81,7 @@ cdef extern from "trees/grow.h" namespace "fastml" nogil:
         Grown*, int) noexcept
 
 cdef extern from "trees/replay.h" namespace "fastml" nogil:
+    Py_ssize_t row_slack
     cdef cppclass ReplayScratch:
         ReplayScratch(Py_ssize_t) noexcept
         bint is_made "operator bool"() noexcept
@@ -344,8 +345,8 @@ def replay_sort(uint32_t[::1] codes, int32_t[::1] rows):
 
 
 def replay_partition(int32_t[::1] rows, const uint8_t[::1] left):
-    """Move the rows that go left to the front; their number."""
-    cdef Py_ssize_t m = rows.shape[0], n_left = 0
+    """Move the rows that go left to the front; their number. Behind both is some slack."""
+    cdef Py_ssize_t m = rows.shape[0] - row_slack, n_left = 0
     cdef ReplayScratch* memory = scratch(m)
     if m:
         n_left = c_replay_partition(&rows[0], &left[0], m, memory[0])

@@ -14,7 +14,7 @@ namespace fastml {
 template <class Derived> class BestScan : public Sequential {
   public:
     explicit BestScan(const Growth& growth)
-        : Sequential(growth), left_(columns_.n), codes_(columns_.n),
+        : Sequential(growth), left_(columns_.n + row_slack), codes_(columns_.n),
           scratch_(columns_.n, has_copies(columns_)), kernels_(search_kernels()),
           score_(growth.n_outputs > 1 || growth.monotonic           ? nullptr
                  : growth.criterion == CriterionName::gini          ? kernels_.gini

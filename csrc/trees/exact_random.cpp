@@ -10,7 +10,8 @@ namespace {
 template <class Tally> class RandomExact final : public Exact<Tally> {
   public:
     explicit RandomExact(const Growth& growth)
-        : Exact<Tally>(growth), values_(columns_.n), left_rows_(columns_.n) {}
+        : Exact<Tally>(growth), values_(columns_.n + row_slack),
+          left_rows_(columns_.n + row_slack) {}
 
     Split split(Inherited& inherited) override {
         Split best{end_};
@@ -45,10 +46,9 @@ template <class Tally> class RandomExact final : public Exact<Tally> {
 
     bool try_feature(ptrdiff_t feature, Split& best) {
         const float* x = columns_.raw + feature * columns_.n;
-        const std::int32_t* rows = this->rows();
-        for (ptrdiff_t i = 0; i < size(); ++i) values_[i] = x[rows[i]];
         float low, high;
-        const ptrdiff_t n_missing = kernels_.value_range(values_.data(), size(), &low, &high);
+        const ptrdiff_t n_missing = 
+            kernels_.gather_range(x, this->rows(), size(), values_.data(), &low, &high);
         if (n_missing == size() || (n_missing == 0 && high <= low + near_value)) return false;
 
         Split split{end_};

@@ -13,7 +13,7 @@ namespace {
 class RandomScan : public Sequential {
   public:
     explicit RandomScan(const Growth& growth)
-        : Sequential(growth), left_(columns_.n), scratch_(columns_.n), kernels_(search_kernels()),
+        : Sequential(growth), left_(columns_.n + row_slack), scratch_(columns_.n), kernels_(search_kernels()),
           adds_itself_(growth.criterion == CriterionName::squared_error && growth.n_outputs == 1 &&
                        !growth.monotonic),
           points_(adds_itself_ ? columns_.n : 0) {
@@ -38,6 +38,7 @@ class RandomScan : public Sequential {
     struct Point {
         double w, wy;
     };
+    static constexpr ptrdiff_t short_node = 24;
 
     bool try_feature(ptrdiff_t feature, const Inherited& inherited, Split& best) override {
         float low, high;
@@ -67,19 +68,19 @@ class RandomScan : public Sequential {
     // The same, as the criterion of squared error would add up.
     bool improves(ptrdiff_t position) {
         const double total_w = criterion_->node_weight(), total = criterion_->node_sums()[0];
-        double w = 0, left = 0;
-        if (position - start_ <= end_ - position) {
-            for (ptrdiff_t p = start_; p < position; ++p) {
-                w += points_[rows_[p]].w;
-                left += points_[rows_[p]].wy;
-            }
-        } else {
-            w = total_w;
-            left = total;
-            for (ptrdiff_t p = end_ - 1; p >= position; --p) {
-                w -= points_[rows_[p]].w;
-                left -= points_[rows_[p]].wy;
-            }
+        const ptrdiff_t m = end_ - start_, n_left = position - start_;
+        // From the side with fewer rows. Zeros that are added change nothing, and so short a loop
+        // had better be as long for each feature.
+        const bool forward = n_left <= m - n_left;
+        const ptrdiff_t count = forward ? n_left : m - n_left, step = forward ? 1 : -1;
+        const ptrdiff_t length = m <= short_node ? m / 2 : count;
+        const std::int32_t* row = &rows_[forward ? start_ : end_ - 1];
+        const double sign = forward ? 1.0 : -1.0;
+        double w = forward ? 0.0 : total_w, left = forward ? 0.0 : total;
+        for (ptrdiff_t i = 0; i < length; ++i, row += step) {
+            const Point& point = points_[*row];
+            w += i < count ? sign * point.w : 0.0;
+            left += i < count ? sign * point.wy : 0.0;
         }
         const double rest = total_w - w, right = total - left;
         if (w < growth_.min_weight_leaf || rest < growth_.min_weight_leaf) return false;
@@ -110,15 +111,14 @@ class RandomScan : public Sequential {
 
 class DenseRandom final : public RandomScan {
   public:
-    explicit DenseRandom(const Growth& growth) : RandomScan(growth), values_(columns_.n) {}
+    explicit DenseRandom(const Growth& growth) : RandomScan(growth), values_(columns_.n + row_slack) {}
 
   private:
     ptrdiff_t load(ptrdiff_t feature, float* low, float* high) override {
         const ptrdiff_t m = end_ - start_;
         const std::int32_t* rows = &rows_[start_];
         const float* x = columns_.raw + feature * columns_.n;
-        for (ptrdiff_t i = 0; i < m; ++i) values_[i] = x[rows[i]];
-        return kernels_.value_range(values_.data(), m, low, high);
+        return kernels_.gather_range(x, rows, m, values_.data(), low, high);
     }
     ptrdiff_t divide(const Split& split) override {
         const ptrdiff_t m = end_ - start_;
@@ -134,7 +134,7 @@ class DenseRandom final : public RandomScan {
 class SparseRandom final : public RandomScan {
   public:
     explicit SparseRandom(const Growth& growth)
-        : RandomScan(growth), values_(columns_.n), order_(rows_) {}
+        : RandomScan(growth), values_(columns_.n + row_slack), order_(rows_) {}
 
     void plant(const Weights& weights, std::uint32_t seed) override {
         RandomScan::plant(weights, seed);

@@ -9,6 +9,9 @@
 
 namespace fastml {
 
+// Small nodes are loaded and stored as a vector, whatever is behind them.
+constexpr std::ptrdiff_t row_slack = 16;
+
 // What sorting or splitting up to m_max elements needs, for one thread: 24 bytes an element; with
 // copies, see replay_sort, 28.
 struct ReplayScratch {
@@ -41,7 +44,8 @@ void replay_sort(std::uint32_t* codes, std::int32_t* rows, std::ptrdiff_t m, Rep
 
 // Moves the rows whose `left` (m) is one, not zero, before the others and returns their number. The
 // order is that of an exchange from both ends: a row that goes right changes places with the last
-// one not yet looked at, which is looked at next.
+// one not yet looked at, which is looked at next. Behind both there are row_slack more elements,
+// which stay as they are.
 std::ptrdiff_t replay_partition(std::int32_t* rows, const std::uint8_t* left, std::ptrdiff_t m,
                                 ReplayScratch& scratch) noexcept;
 

@@ -275,6 +275,13 @@ inline void replay_sort_block(std::uint32_t* codes, std::int32_t* rows, std::ptr
 inline std::ptrdiff_t replay_partition_block(std::int32_t* rows, const std::uint8_t* left,
                                              std::ptrdiff_t m, const ReplayScratch& memory) {
     auto* const a = reinterpret_cast<std::uint32_t*>(rows);
+#ifdef FML_LANES
+    if (m <= Lanes<std::uint32_t>::n) {
+        const __m128i marks = _mm_loadu_si128((const __m128i*)left);
+        const unsigned low = _mm_test_epi8_mask(marks, marks) & ((1u << m) - 1);
+        return low + 1 == 1u << m ? m : settle_few(a, m, low);
+    }
+#endif
     auto* const high = reinterpret_cast<std::uint32_t*>(memory.spare.get());
     auto* const other = reinterpret_cast<std::uint32_t*>(memory.back.get());
     std::ptrdiff_t M = 0;

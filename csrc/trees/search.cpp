@@ -25,7 +25,7 @@ namespace fastml {
      isa::bound_binary_block,        \
      isa::bound_many_block,          \
      isa::range_block,               \
-     isa::value_range_block,         \
+     isa::gather_range_block,        \
      isa::pair_sums_block,           \
      isa::side_block,                \
      isa::pair_sums_left_block}

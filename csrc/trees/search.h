@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "trees/replay.h"
+
 namespace fastml {
 
 struct SearchKernels {
@@ -19,13 +21,20 @@ struct SearchKernels {
     double (*bound_many)(const double* w, const double* left, const double* right,
                          std::ptrdiff_t count, double total, double least, double slack,
                          double* proxies);
+    // The least and the largest of codes (m >= 1) below 2^31.
     void (*range)(const std::uint32_t* codes, std::ptrdiff_t m, std::uint32_t* least,
                   std::uint32_t* largest);
-    std::ptrdiff_t (*value_range)(const float* values, std::ptrdiff_t m, float* least,
-                                  float* largest);
+    // In the following, all arrays have row_slack more elements; those that are written may change.
+    // values (m) = x[rows], and the range of those that are not NaN; returns how many are.
+    std::ptrdiff_t (*gather_range)(const float* x, const std::int32_t* rows, std::ptrdiff_t m,
+                                   float* values, float* least, float* largest);
+    // Sums over tags (m) of two classes, of the weight and of the second class's weight.
     void (*pair_sums)(const std::uint32_t* tags, std::ptrdiff_t m, std::uint32_t* sums);
+    // left (m) = 1 where the value is at most the threshold, `missing` where it is NaN; returns
+    // their sum.
     std::ptrdiff_t (*side)(const float* values, std::ptrdiff_t m, float threshold,
                            std::uint8_t missing, std::uint8_t* left);
+    // pair_sums of those with left (m).
     void (*pair_sums_left)(const std::uint8_t* left, const std::uint32_t* tags, std::ptrdiff_t m,
                            std::uint32_t* sums);
 };

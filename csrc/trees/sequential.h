@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "trees/criterion.h"
+#include "trees/replay.h"
 #include "trees/splitter.h"
 
 namespace fastml {
@@ -14,7 +15,7 @@ class Sequential : public Splitter {
   public:
     explicit Sequential(const Growth& growth)
         : growth_(growth), columns_(*growth.columns), random_(0),
-          draw_(columns_.d, growth.max_features), rows_(columns_.n),
+          draw_(columns_.d, growth.max_features), rows_(columns_.n + row_slack),
           criterion_(make_criterion(growth, rows_.data())) {
         if (!draw_) throw std::bad_alloc();
     }

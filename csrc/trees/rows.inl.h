@@ -1,0 +1,144 @@
+// Passes over the rows of a node. Most nodes have a few rows, which GCC would take one by one behind
+// a loop over whole vectors: with masks they are one more vector.
+#if FML_X86_REGIONS && FML_VECTOR_BYTES == 64
+constexpr ptrdiff_t row_lanes = 16;
+FML_INLINE __mmask16 lanes_from(ptrdiff_t i, ptrdiff_t m) {
+    return static_cast<__mmask16>(m - i < row_lanes ? (1u << (m - i)) - 1 : 0xffffu);
+}
+
+inline void range_block(const std::uint32_t* codes, ptrdiff_t m, std::uint32_t* least,
+                        std::uint32_t* largest) {
+    __m512i low = _mm512_set1_epi32(-1), high = _mm512_setzero_si512();
+    for (ptrdiff_t i = 0; i < m; i += row_lanes) {
+        const __mmask16 there = lanes_from(i, m);
+        const __m512i code = _mm512_maskz_loadu_epi32(there, codes + i);
+        low = _mm512_mask_min_epu32(low, there, low, code);
+        high = _mm512_max_epu32(high, code);
+    }
+    *least = _mm512_reduce_min_epu32(low);
+    *largest = _mm512_reduce_max_epu32(high);
+}
+
+inline ptrdiff_t gather_range_block(const float* x, const std::int32_t* rows, ptrdiff_t m,
+                                    float* values, float* least, float* largest) {
+    const __m512 infinity = _mm512_set1_ps(std::numeric_limits<float>::infinity());
+    __m512 low = infinity, high = _mm512_sub_ps(_mm512_setzero_ps(), infinity);
+    ptrdiff_t missing = 0;
+    for (ptrdiff_t i = 0; i < m; i += row_lanes) {
+        const __mmask16 there = lanes_from(i, m);
+        const __m512i row = _mm512_loadu_si512(rows + i);
+        const __m512 value = _mm512_mask_i32gather_ps(infinity, there, row, x, 4);
+        _mm512_storeu_ps(values + i, value);
+        low = _mm512_min_ps(value, low);  // of NaN and another, the other
+        high = _mm512_mask_max_ps(high, there, value, high);
+        missing += count_bits(_mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q));
+    }
+    *least = _mm512_reduce_min_ps(low);
+    *largest = _mm512_reduce_max_ps(high);
+    return missing;
+}
+
+inline ptrdiff_t side_block(const float* values, ptrdiff_t m, float threshold, std::uint8_t missing,
+                            std::uint8_t* left) {
+    const __m512 bound = _mm512_set1_ps(threshold);
+    ptrdiff_t count = 0;
+    for (ptrdiff_t i = 0; i < m; i += row_lanes) {
+        const __mmask16 there = lanes_from(i, m);
+        const __m512 value = _mm512_loadu_ps(values + i);
+        const __mmask16 below =
+            missing ? _mm512_mask_cmp_ps_mask(there, value, bound, _CMP_NGT_UQ)
+                    : _mm512_mask_cmp_ps_mask(there, value, bound, _CMP_LE_OQ);
+        _mm_storeu_si128((__m128i*)(left + i), _mm_maskz_set1_epi8(below, 1));
+        count += count_bits(below);
+    }
+    return count;
+}
+
+// The sums over those of `left`, of all if it is null.
+FML_INLINE void add_pairs(const std::uint8_t* left, const std::uint32_t* tags, ptrdiff_t m,
+                          std::uint32_t* sums) {
+    __m512i w = _mm512_setzero_si512(), second = w;
+    const __m512i one = _mm512_set1_epi32(1);
+    for (ptrdiff_t i = 0; i < m; i += row_lanes) {
+        __mmask16 there = lanes_from(i, m);
+        if (left) {
+            const __m128i side = _mm_loadu_si128((const __m128i*)(left + i));
+            there &= _mm_test_epi8_mask(side, side);
+        }
+        const __m512i tag = _mm512_maskz_loadu_epi32(there, tags + i);
+        const __m512i weight = _mm512_srli_epi32(tag, 1);
+        w = _mm512_add_epi32(w, weight);
+        second = _mm512_mask_add_epi32(second, _mm512_test_epi32_mask(tag, one), second, weight);
+    }
+    sums[0] = static_cast<std::uint32_t>(_mm512_reduce_add_epi32(w));
+    sums[1] = static_cast<std::uint32_t>(_mm512_reduce_add_epi32(second));
+}
+
+#else
+
+inline void range_block(const std::uint32_t* codes, ptrdiff_t m, std::uint32_t* least,
+                        std::uint32_t* largest) {
+    auto low = static_cast<std::int32_t>(codes[0]), high = low;
+#pragma omp simd reduction(min : low) reduction(max : high)
+    for (ptrdiff_t i = 0; i < m; ++i) {
+        const auto code = static_cast<std::int32_t>(codes[i]);
+        low = code < low ? code : low;
+        high = code > high ? code : high;
+    }
+    *least = static_cast<std::uint32_t>(low);
+    *largest = static_cast<std::uint32_t>(high);
+}
+
+inline ptrdiff_t gather_range_block(const float* x, const std::int32_t* rows, ptrdiff_t m,
+                                    float* values, float* least, float* largest) {
+    float low = std::numeric_limits<float>::infinity(), high = -low;
+    std::int32_t missing = 0;
+    for (ptrdiff_t i = 0; i < m; ++i) values[i] = x[rows[i]];
+#pragma omp simd reduction(min : low) reduction(max : high) reduction(+ : missing)
+    for (ptrdiff_t i = 0; i < m; ++i) {
+        const float value = values[i];
+        low = value < low ? value : low;
+        high = value > high ? value : high;
+        missing += value != value;
+    }
+    *least = low;
+    *largest = high;
+    return missing;
+}
+
+inline ptrdiff_t side_block(const float* values, ptrdiff_t m, float threshold, std::uint8_t missing,
+                            std::uint8_t* left) {
+    std::int32_t count = 0;
+#pragma omp simd reduction(+ : count)
+    for (ptrdiff_t i = 0; i < m; ++i) {
+        const float value = values[i];
+        const std::int32_t side = (value <= threshold) | ((value != value) & missing);
+        left[i] = static_cast<std::uint8_t>(side);
+        count += side;
+    }
+    return count;
+}
+
+// The sums over those of `left`, of all if it is null.
+FML_INLINE void add_pairs(const std::uint8_t* left, const std::uint32_t* tags, ptrdiff_t m,
+                          std::uint32_t* sums) {
+    std::uint32_t w = 0, second = 0;
+#pragma omp simd reduction(+ : w, second)
+    for (ptrdiff_t i = 0; i < m; ++i) {
+        const std::uint32_t side = left ? static_cast<std::uint32_t>(left[i]) : 1u;
+        const std::uint32_t weight = (tags[i] >> 1) & (0 - side);
+        w += weight;
+        second += weight & (0 - (tags[i] & 1));
+    }
+    sums[0] = w;
+    sums[1] = second;
+}
+#endif
+
+inline void pair_sums_block(const std::uint32_t* tags, ptrdiff_t m, std::uint32_t* sums) {
+    add_pairs(nullptr, tags, m, sums);
+}
+inline void pair_sums_left_block(const std::uint8_t* left, const std::uint32_t* tags, ptrdiff_t m,
+                                 std::uint32_t* sums) {
+    add_pairs(left, tags, m, sums);
+}
