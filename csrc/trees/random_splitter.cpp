@@ -38,7 +38,6 @@ class RandomScan : public Sequential {
     struct Point {
         double w, wy;
     };
-    static constexpr ptrdiff_t short_node = 24;
 
     bool try_feature(ptrdiff_t feature, const Inherited& inherited, Split& best) override {
         float low, high;
@@ -69,19 +68,24 @@ class RandomScan : public Sequential {
     bool improves(ptrdiff_t position) {
         const double total_w = criterion_->node_weight(), total = criterion_->node_sums()[0];
         const ptrdiff_t m = end_ - start_, n_left = position - start_;
-        // From the side with fewer rows. Zeros that are added change nothing, and so short a loop
-        // had better be as long for each feature.
+        // From the side with fewer rows.
         const bool forward = n_left <= m - n_left;
-        const ptrdiff_t count = forward ? n_left : m - n_left, step = forward ? 1 : -1;
-        const ptrdiff_t length = m <= short_node ? m / 2 : count;
-        const std::int32_t* row = &rows_[forward ? start_ : end_ - 1];
+        const ptrdiff_t count = forward ? n_left : m - n_left;
         const double sign = forward ? 1.0 : -1.0;
         double w = forward ? 0.0 : total_w, left = forward ? 0.0 : total;
-        for (ptrdiff_t i = 0; i < length; ++i, row += step) {
-            const Point& point = points_[*row];
-            w += i < count ? sign * point.w : 0.0;
-            left += i < count ? sign * point.wy : 0.0;
-        }
+        const auto add_all = [&](const auto* row, const Point* points) {
+            // Zeros change nothing, and so short a loop had better be as long for each feature.
+            const ptrdiff_t length = m <= few ? m / 2 : count, step = forward ? 1 : -1;
+            row += forward ? 0 : m - 1;
+            for (ptrdiff_t i = 0; i < length; ++i, row += step) {
+                w += i < count ? sign * points[*row].w : 0.0;
+                left += i < count ? sign * points[*row].wy : 0.0;
+            }
+        };
+        if (is_small_)
+            add_all(order_, small_points_);
+        else
+            add_all(&rows_[start_], points_.data());
         const double rest = total_w - w, right = total - left;
         if (w < growth_.min_weight_leaf || rest < growth_.min_weight_leaf) return false;
         const double proxy = left * left / w + right * right / rest;
@@ -90,6 +94,7 @@ class RandomScan : public Sequential {
         return true;
     }
 
+  protected:
     bool must_partition(const Split& best, ptrdiff_t last_feature) const override {
         return best.feature != last_feature;
     }
@@ -99,7 +104,24 @@ class RandomScan : public Sequential {
         divide(split);
     }
 
-  protected:
+    // Takes the node's rows as they are; see few. put_back() gives them the order.
+    void take_few() {
+        const ptrdiff_t m = end_ - start_;
+        is_small_ = adds_itself_ && m <= few;
+        if (!is_small_) return;
+        for (ptrdiff_t i = 0; i < m; ++i) {
+            order_[i] = static_cast<std::uint32_t>(i);
+            small_rows_[i] = rows_[start_ + i];
+            small_points_[i] = points_[rows_[start_ + i]];
+        }
+    }
+    void put_back() {
+        for (ptrdiff_t p = start_; p < end_; ++p) rows_[p] = small_rows_[order_[p - start_]];
+    }
+
+    bool is_small_ = false;
+    std::uint32_t order_[few];
+    std::int32_t small_rows_[few];
     std::vector<std::uint8_t> left_;
     ReplayScratch scratch_;
     const SearchKernels& kernels_;
@@ -107,27 +129,46 @@ class RandomScan : public Sequential {
   private:
     const bool adds_itself_;
     std::vector<Point> points_;
+    Point small_points_[few];
 };
 
 class DenseRandom final : public RandomScan {
   public:
-    explicit DenseRandom(const Growth& growth) : RandomScan(growth), values_(columns_.n + row_slack) {}
+    explicit DenseRandom(const Growth& growth)
+        : RandomScan(growth), values_(columns_.n + row_slack) {}
+
+    Split split(Inherited& inherited) override {
+        take_few();
+        return RandomScan::split(inherited);
+    }
 
   private:
     ptrdiff_t load(ptrdiff_t feature, float* low, float* high) override {
-        const ptrdiff_t m = end_ - start_;
-        const std::int32_t* rows = &rows_[start_];
+        loaded_ = feature;
+        const std::int32_t* rows = is_small_ ? small_rows_ : &rows_[start_];
         const float* x = columns_.raw + feature * columns_.n;
-        return kernels_.gather_range(x, rows, m, values_.data(), low, high);
+        return kernels_.gather_range(x, rows, end_ - start_, values_.data(), low, high);
     }
     ptrdiff_t divide(const Split& split) override {
         const ptrdiff_t m = end_ - start_;
-        const ptrdiff_t n_left = kernels_.side(values_.data(), m, round_down(split.threshold),
-                                               split.missing_go_left, left_.data());
+        const float threshold = round_down(split.threshold);
+        if (is_small_)
+            return start_ +
+                   replay_few(order_, values_.data(), m, threshold, split.missing_go_left);
+        const ptrdiff_t n_left =
+            kernels_.side(values_.data(), m, threshold, split.missing_go_left, left_.data());
         replay_partition(&rows_[start_], left_.data(), m, scratch_);
         return start_ + n_left;
     }
+    bool must_partition(const Split& best, ptrdiff_t last_feature) const override {
+        return is_small_ || RandomScan::must_partition(best, last_feature);
+    }
+    void partition(const Split& split) override {
+        if (split.feature != loaded_) RandomScan::partition(split);
+        if (is_small_) put_back();
+    }
 
+    ptrdiff_t loaded_ = -1;
     std::vector<float> values_;
 };
 

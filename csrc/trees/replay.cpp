@@ -25,6 +25,12 @@ std::ptrdiff_t replay_partition(std::int32_t* rows, const std::uint8_t* left, st
     return block(rows, left, m, scratch);
 }
 
+std::ptrdiff_t replay_few(std::uint32_t* order, const float* values, std::ptrdiff_t m,
+                          float threshold, bool missing_left) noexcept {
+    static const auto block = FML_PICK(replay_few_block);
+    return block(order, values, m, threshold, missing_left);
+}
+
 std::ptrdiff_t replay_missing_last(std::int32_t* rows, const std::uint8_t* present,
                                    std::ptrdiff_t m, ReplayScratch& scratch) noexcept {
     static const auto block = FML_PICK(replay_missing_last_block);

@@ -49,6 +49,12 @@ void replay_sort(std::uint32_t* codes, std::int32_t* rows, std::ptrdiff_t m, Rep
 std::ptrdiff_t replay_partition(std::int32_t* rows, const std::uint8_t* left, std::ptrdiff_t m,
                                 ReplayScratch& scratch) noexcept;
 
+// The same for up to `few` elements, order (few), whose values are at most the threshold, or are NaN
+// if those go left: values[order[i]]. The order is all that one call waits for the last one for.
+constexpr std::ptrdiff_t few = 16;
+std::ptrdiff_t replay_few(std::uint32_t* order, const float* values, std::ptrdiff_t m,
+                          float threshold, bool missing_left) noexcept;
+
 // Moves the rows whose value is missing, `present` (m) being zero, behind the others and returns how
 // many have one. Each missing row changes places with the last present one behind it: this comes
 // before a feature with missing values is sorted.
