@@ -2,6 +2,7 @@
 // The search for best splits along rows in scikit-learn's order. What order a feature leaves the next
 // one depends on, so that features follow each other; but while one is sorted on one thread, the one
 // before it can be scanned on another.
+#include "trees/few.h"
 #include "trees/queue.h"
 #include "trees/replay.h"
 #include "trees/search.h"
@@ -14,22 +15,24 @@ namespace fastml {
 template <class Derived> class BestScan : public Sequential {
   public:
     explicit BestScan(const Growth& growth)
-        : Sequential(growth), left_(columns_.n + row_slack), codes_(columns_.n),
+        : Sequential(growth), left_(columns_.n + row_slack), codes_(columns_.n + row_slack),
           scratch_(columns_.n, has_copies(columns_)), kernels_(search_kernels()),
           score_(growth.n_outputs > 1 || growth.monotonic           ? nullptr
                  : growth.criterion == CriterionName::gini          ? kernels_.gini
                  : growth.criterion == CriterionName::squared_error ? kernels_.squares
                  : growth.criterion == CriterionName::poisson       ? kernels_.poisson
                                                                     : nullptr),
-          points_(score_ ? columns_.n : 0), sums_(growth.max_n_classes) {
+          points_(score_ ? columns_.n : 0), sums_(growth.max_n_classes),
+          takes_few_(can_take_few()) {
         if (!scratch_) throw std::bad_alloc();
     }
     Status status() const override { return status_; }
 
     void plant(const Weights& weights, std::uint32_t seed) override {
         Sequential::plant(weights, seed);
+        const bool by_class = growth_.n_classes;
         if (score_)
-            for (std::ptrdiff_t i = 0; i < columns_.n; ++i) points_[i] = {weights[i], growth_.y[i]};
+            for (std::ptrdiff_t i = 0; i < columns_.n; ++i) points_[i] = {weights[i], by_class ? growth_.y[i] : weights[i] * growth_.y[i]};
     }
 
   protected:
@@ -73,6 +76,50 @@ template <class Derived> class BestScan : public Sequential {
         waiting_ = -1;
     }
 
+    void take_few() {
+        is_small_ = takes_few_ && end_ - start_ <= few_sorted;
+        if (is_small_) small_.take(&rows_[start_], end_ - start_, points_.data());
+    }
+    // try_feature of a small node.
+    bool try_few(std::ptrdiff_t feature, Split& best) {
+        const Column& column = columns_.ranked[feature];
+        const std::ptrdiff_t m = end_ - start_, least = growth_.min_samples_leaf;
+        std::uint32_t* const codes = &codes_[start_];
+        std::uint32_t changes[few];
+        const std::ptrdiff_t count = replay_sort_few(column.codes, column.width, small_.rows, m,
+                                                     small_.order, codes, changes);
+        if (!count || column.value(codes[m - 1]) <= column.value(codes[0]) + near_value)
+            return false;
+        Queue queue;
+        const double total_w = criterion_->node_weight(), total = criterion_->node_sums()[0];
+        double w = 0, left = 0;
+        std::ptrdiff_t at = 0;
+        for (std::ptrdiff_t k = 0; k < count; ++k) {
+            const std::ptrdiff_t p = changes[k];
+            if (p < least || p > m - least || !column.apart(codes[p - 1], codes[p])) continue;
+            if (p - at > m - p) {  // as in advance()
+                w = total_w;
+                left = total;
+                for (at = m; at > p; --at) {
+                    const Point& point = small_.points[small_.order[at - 1]];
+                    w -= point.w;
+                    left -= point.wy;
+                }
+            }
+            for (; at < p; ++at) {
+                const Point& point = small_.points[small_.order[at]];
+                w += point.w;
+                left += point.wy;
+            }
+            queue.push(w, left, total - left, start_ + p);
+        }
+        scanned_codes_ = codes_.data();
+        if (queue.count) score(feature, queue, best);
+        return true;
+    }
+    bool is_small_ = false;
+    FewRows small_;
+
     // Between two values; the sum of the halves cannot overflow.
     double threshold(const Column& column, std::ptrdiff_t p) const {
         return column.value(scanned_codes_[p - 1]) / 2.0 + column.value(scanned_codes_[p]) / 2.0;
@@ -80,9 +127,13 @@ template <class Derived> class BestScan : public Sequential {
     bool must_partition(const Split&, std::ptrdiff_t) const override { return true; }
 
   private:
-    struct Point {
-        double w, y;
-    };
+    // Whether sums of targets are all that splits are scored by, and codes are as few wants them.
+    bool can_take_few() const {
+        if (!score_ || growth_.n_classes || columns_.entries) return false;
+        return std::all_of(columns_.ranked, columns_.ranked + columns_.d, [](const Column& column) {
+            return !column.missing && column.n_values < 1 << 23;
+        });
+    }
 
     // A thread that is awake takes a few microseconds to begin.
     static constexpr std::ptrdiff_t worth_a_thread = 1 << 12;
@@ -170,7 +221,7 @@ template <class Derived> class BestScan : public Sequential {
         double w = 0, left = 0;
         std::ptrdiff_t at = start_;
         const auto add = [&](const Point& point, double sign) {
-            left += sign * (point.w * point.y);
+            left += sign * point.wy;
             w += sign * point.w;
         };
         for_splits(feature, [&](std::ptrdiff_t p) {
@@ -188,8 +239,8 @@ template <class Derived> class BestScan : public Sequential {
         double w = 0;
         std::ptrdiff_t at = start_;
         std::fill(sums_.begin(), sums_.end(), 0.0);
-        const auto add = [&](const Point& point, double sign) {
-            sums_[static_cast<std::ptrdiff_t>(point.y)] += sign * point.w;
+        const auto add = [&](const Point& point, double sign) {  // wy: the class
+            sums_[static_cast<std::ptrdiff_t>(point.wy)] += sign * point.w;
             w += sign * point.w;
         };
         for_splits(feature, [&](std::ptrdiff_t p) {
@@ -233,6 +284,7 @@ template <class Derived> class BestScan : public Sequential {
     const SearchKernels::Score score_;  // null: splits are scored one by one by the criterion
     std::vector<Point> points_;
     std::vector<double> sums_;
+    const bool takes_few_;
 };
 
 }  // namespace fastml

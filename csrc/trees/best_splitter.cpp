@@ -10,6 +10,11 @@ class BestSplitter final : public BestScan<BestSplitter> {
   public:
     using BestScan::BestScan;
 
+    Split split(Inherited& inherited) override {
+        take_few();
+        return BestScan::split(inherited);
+    }
+
     template <class Visit> void for_splits(const Column& column, Visit visit) {
         const ptrdiff_t end = end_ - growth_.min_samples_leaf;
         for (ptrdiff_t p = start_ + growth_.min_samples_leaf; p <= end; ++p)
@@ -32,6 +37,7 @@ class BestSplitter final : public BestScan<BestSplitter> {
     }
 
     bool try_feature(ptrdiff_t feature, const Inherited& inherited, Split& best) override {
+        if (is_small_) return try_few(feature, best);
         const Column& column = columns_.ranked[feature];
         ptrdiff_t known = end_;
         beside(best, [&] {
@@ -89,6 +95,7 @@ class BestSplitter final : public BestScan<BestSplitter> {
     }
 
     void partition(const Split& split) override {
+        if (is_small_) small_.put_back(&rows_[start_]);
         const Column& column = columns_.ranked[split.feature];
         column.gather(&rows_[start_], end_ - start_, &codes_[start_]);
         for (ptrdiff_t p = start_; p < end_; ++p) {

@@ -82,7 +82,7 @@ int code_width(std::ptrdiff_t n_values) { return n_values < 128 ? 1 : n_values <
 
 template <class Code>
 std::unique_ptr<char[]> narrow(const std::uint32_t* codes, std::ptrdiff_t n) {
-    std::unique_ptr<char[]> bytes(new char[n * sizeof(Code)]);
+    std::unique_ptr<char[]> bytes(new char[n * sizeof(Code) + code_slack]);
     Code* out = reinterpret_cast<Code*>(bytes.get());
     for (std::ptrdiff_t i = 0; i < n; ++i) out[i] = static_cast<Code>(codes[i]);
     return bytes;
@@ -173,7 +173,7 @@ void ColumnStore::spread(std::ptrdiff_t f, std::ptrdiff_t n) {
     Column& column = ranked_[f];
     column.with_codes([&](const auto* codes) {
         using Code = std::remove_cv_t<std::remove_pointer_t<decltype(codes)>>;
-        std::unique_ptr<char[]> bytes(new char[n * sizeof(Code)]);
+        std::unique_ptr<char[]> bytes(new char[n * sizeof(Code) + code_slack]);
         Code* out = reinterpret_cast<Code*>(bytes.get());
         std::fill_n(out, n, static_cast<Code>(entries.zero));
         for (std::ptrdiff_t k = 0; k < entries.count; ++k) out[entries.rows[k]] = codes[k];
@@ -241,7 +241,7 @@ Status ColumnStore::take(const Columns& all, const std::int64_t* rows, std::ptrd
         missing_[f] = column.missing;
         column.with_codes([&](const auto* codes) {
             using Code = std::remove_cv_t<std::remove_pointer_t<decltype(codes)>>;
-            codes_[f].reset(new char[m * sizeof(Code)]);
+            codes_[f].reset(new char[m * sizeof(Code) + code_slack]);
             Code* out = reinterpret_cast<Code*>(codes_[f].get());
             for (std::ptrdiff_t i = 0; i < m; ++i) out[i] = codes[rows[i]];
             // how many rows have the value: zero, one or more of them

@@ -9,11 +9,14 @@
 
 namespace fastml {
 
+// Codes of one byte are gathered by four.
+constexpr std::ptrdiff_t code_slack = 3;
+
 // One feature of n rows as ranks among its distinct values (-0 and +0 are one). A row's code is
 // 2 * rank, plus 1 if its value is within `near` of the next lower one: scikit-learn does not split
 // between those. A missing value (NaN) has the code 2 * n_values, above all others.
 struct Column {
-    const void* codes;  // (n) of `width` bytes: 1, 2 or 4
+    const void* codes;  // (n) of `width` bytes: 1, 2 or 4; code_slack bytes behind them may be read
     int width;
     const float* values;  // (n_values), ascending
     std::int32_t n_values;

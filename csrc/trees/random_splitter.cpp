@@ -1,4 +1,4 @@
-#include "trees/replay.h"
+#include "trees/few.h"
 #include "trees/search.h"
 #include "trees/sequential.h"
 #include "trees/sparse_order.h"
@@ -35,10 +35,6 @@ class RandomScan : public Sequential {
     virtual ptrdiff_t divide(const Split& split) = 0;
 
   private:
-    struct Point {
-        double w, wy;
-    };
-
     bool try_feature(ptrdiff_t feature, const Inherited& inherited, Split& best) override {
         float low, high;
         const ptrdiff_t n_missing = load(feature, &low, &high);
@@ -83,7 +79,7 @@ class RandomScan : public Sequential {
             }
         };
         if (is_small_)
-            add_all(order_, small_points_);
+            add_all(small_.order, small_.points);
         else
             add_all(&rows_[start_], points_.data());
         const double rest = total_w - w, right = total - left;
@@ -104,24 +100,13 @@ class RandomScan : public Sequential {
         divide(split);
     }
 
-    // Takes the node's rows as they are; see few. put_back() gives them the order.
     void take_few() {
-        const ptrdiff_t m = end_ - start_;
-        is_small_ = adds_itself_ && m <= few;
-        if (!is_small_) return;
-        for (ptrdiff_t i = 0; i < m; ++i) {
-            order_[i] = static_cast<std::uint32_t>(i);
-            small_rows_[i] = rows_[start_ + i];
-            small_points_[i] = points_[rows_[start_ + i]];
-        }
-    }
-    void put_back() {
-        for (ptrdiff_t p = start_; p < end_; ++p) rows_[p] = small_rows_[order_[p - start_]];
+        is_small_ = adds_itself_ && end_ - start_ <= few;
+        if (is_small_) small_.take(&rows_[start_], end_ - start_, points_.data());
     }
 
     bool is_small_ = false;
-    std::uint32_t order_[few];
-    std::int32_t small_rows_[few];
+    FewRows small_;
     std::vector<std::uint8_t> left_;
     ReplayScratch scratch_;
     const SearchKernels& kernels_;
@@ -129,7 +114,6 @@ class RandomScan : public Sequential {
   private:
     const bool adds_itself_;
     std::vector<Point> points_;
-    Point small_points_[few];
 };
 
 class DenseRandom final : public RandomScan {
@@ -145,7 +129,7 @@ class DenseRandom final : public RandomScan {
   private:
     ptrdiff_t load(ptrdiff_t feature, float* low, float* high) override {
         loaded_ = feature;
-        const std::int32_t* rows = is_small_ ? small_rows_ : &rows_[start_];
+        const std::int32_t* rows = is_small_ ? small_.rows : &rows_[start_];
         const float* x = columns_.raw + feature * columns_.n;
         return kernels_.gather_range(x, rows, end_ - start_, values_.data(), low, high);
     }
@@ -153,8 +137,8 @@ class DenseRandom final : public RandomScan {
         const ptrdiff_t m = end_ - start_;
         const float threshold = round_down(split.threshold);
         if (is_small_)
-            return start_ +
-                   replay_few(order_, values_.data(), m, threshold, split.missing_go_left);
+            return start_ + replay_few(small_.order, values_.data(), m, threshold,
+                                       split.missing_go_left);
         const ptrdiff_t n_left =
             kernels_.side(values_.data(), m, threshold, split.missing_go_left, left_.data());
         replay_partition(&rows_[start_], left_.data(), m, scratch_);
@@ -165,7 +149,7 @@ class DenseRandom final : public RandomScan {
     }
     void partition(const Split& split) override {
         if (split.feature != loaded_) RandomScan::partition(split);
-        if (is_small_) put_back();
+        if (is_small_) small_.put_back(&rows_[start_]);
     }
 
     ptrdiff_t loaded_ = -1;

@@ -49,11 +49,23 @@ void replay_sort(std::uint32_t* codes, std::int32_t* rows, std::ptrdiff_t m, Rep
 std::ptrdiff_t replay_partition(std::int32_t* rows, const std::uint8_t* left, std::ptrdiff_t m,
                                 ReplayScratch& scratch) noexcept;
 
-// The same for up to `few` elements, order (few), whose values are at most the threshold, or are NaN
-// if those go left: values[order[i]]. The order is all that one call waits for the last one for.
+// What follows is about up to `few` rows, and order (few), their numbers in the order that they are
+// in; see few.h.
 constexpr std::ptrdiff_t few = 16;
+// The most that introsort sorts by insertion.
+constexpr std::ptrdiff_t few_sorted = 15;
+
+// replay_partition of the order: left go those whose values (m) are at most the threshold, or are
+// NaN if `missing_left`. Values have row_slack more elements.
 std::ptrdiff_t replay_few(std::uint32_t* order, const float* values, std::ptrdiff_t m,
                           float threshold, bool missing_left) noexcept;
+
+// Sorts the order of m <= few_sorted rows (few) by their codes in a column of `width` bytes a row,
+// with 3 bytes behind it, below 2^24. codes (few) become the sorted ones, changes (few) the places
+// where one differs from that before it; returns their number.
+std::ptrdiff_t replay_sort_few(const void* column, int width, const std::int32_t* rows,
+                               std::ptrdiff_t m, std::uint32_t* order, std::uint32_t* codes,
+                               std::uint32_t* changes) noexcept;
 
 // Moves the rows whose value is missing, `present` (m) being zero, behind the others and returns how
 // many have one. Each missing row changes places with the last present one behind it: this comes

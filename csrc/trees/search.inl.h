@@ -47,17 +47,18 @@ struct Binary {
 };
 
 // Proxies (count) of splits with weights w (count) and total - w; those with less than `least` on a
-// side get -infinity. right(s, l) tells the right sum. Returns the largest; NaN is passed over.
+// side get -infinity. right(s, l) tells the right sum. Returns the largest; NaN is passed over. All
+// arrays have room for a whole number of vectors.
 template <class Impurity, class Right>
 double score_all(const double* w, const double* left, const Right& right, ptrdiff_t count,
                  double total, double least, double* proxies) {
     typedef Simd<double>::Vec V;
     constexpr int lanes = Simd<double>::lanes;
     const double none = -std::numeric_limits<double>::infinity();
-    double best = none;
-    ptrdiff_t s = 0;
+    typename Simd<double>::Index numbers;
+    for (int l = 0; l < lanes; ++l) numbers[l] = l;
     V best_lanes = V{} + none;
-    for (; s + lanes <= count; s += lanes) {
+    for (ptrdiff_t s = 0; s < count; s += lanes) {
         V wl, l;
         std::memcpy(&wl, w + s, sizeof wl);
         std::memcpy(&l, left + s, sizeof l);
@@ -65,18 +66,12 @@ double score_all(const double* w, const double* left, const Right& right, ptrdif
         V proxy = Impurity::template proxy<V>(wl, wr, l, right.template at<V>(s, l));
         proxy = wl < least ? V{} + none : proxy;
         proxy = wr < least ? V{} + none : proxy;
+        proxy = numbers < count - s ? proxy : V{} + none;
         std::memcpy(proxies + s, &proxy, sizeof proxy);
         best_lanes = proxy > best_lanes ? proxy : best_lanes;
     }
+    double best = none;
     for (int l = 0; l < lanes; ++l) best = best_lanes[l] > best ? best_lanes[l] : best;
-    for (; s < count; ++s) {
-        const double rest = total - w[s];
-        double proxy = Impurity::template proxy<double>(w[s], rest, left[s],
-                                                        right.template at<double>(s, left[s]));
-        if (w[s] < least || rest < least) proxy = none;
-        proxies[s] = proxy;
-        best = proxy > best ? proxy : best;
-    }
     return best;
 }
 
