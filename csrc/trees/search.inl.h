@@ -55,23 +55,35 @@ double score_all(const double* w, const double* left, const Right& right, ptrdif
     typedef Simd<double>::Vec V;
     constexpr int lanes = Simd<double>::lanes;
     const double none = -std::numeric_limits<double>::infinity();
-    typename Simd<double>::Index numbers;
-    for (int l = 0; l < lanes; ++l) numbers[l] = l;
-    V best_lanes = V{} + none;
-    for (ptrdiff_t s = 0; s < count; s += lanes) {
-        V wl, l;
-        std::memcpy(&wl, w + s, sizeof wl);
-        std::memcpy(&l, left + s, sizeof l);
-        const V wr = total - wl;
-        V proxy = Impurity::template proxy<V>(wl, wr, l, right.template at<V>(s, l));
-        proxy = wl < least ? V{} + none : proxy;
-        proxy = wr < least ? V{} + none : proxy;
-        proxy = numbers < count - s ? proxy : V{} + none;
-        std::memcpy(proxies + s, &proxy, sizeof proxy);
-        best_lanes = proxy > best_lanes ? proxy : best_lanes;
-    }
     double best = none;
-    for (int l = 0; l < lanes; ++l) best = best_lanes[l] > best ? best_lanes[l] : best;
+    ptrdiff_t s = 0;
+    // Loading a vector of what has been stored one by one takes as long as scoring a few of them.
+    if (count > lanes / 2) {
+        typename Simd<double>::Index numbers;
+        for (int l = 0; l < lanes; ++l) numbers[l] = l;
+        V best_lanes = V{} + none;
+        for (; s < count; s += lanes) {
+            V wl, l;
+            std::memcpy(&wl, w + s, sizeof wl);
+            std::memcpy(&l, left + s, sizeof l);
+            const V wr = total - wl;
+            V proxy = Impurity::template proxy<V>(wl, wr, l, right.template at<V>(s, l));
+            proxy = wl < least ? V{} + none : proxy;
+            proxy = wr < least ? V{} + none : proxy;
+            proxy = numbers < count - s ? proxy : V{} + none;
+            std::memcpy(proxies + s, &proxy, sizeof proxy);
+            best_lanes = proxy > best_lanes ? proxy : best_lanes;
+        }
+        for (int l = 0; l < lanes; ++l) best = best_lanes[l] > best ? best_lanes[l] : best;
+    }
+    for (; s < count; ++s) {
+        const double rest = total - w[s];
+        double proxy = Impurity::template proxy<double>(w[s], rest, left[s],
+                                                        right.template at<double>(s, left[s]));
+        if (w[s] < least || rest < least) proxy = none;
+        proxies[s] = proxy;
+        best = proxy > best ? proxy : best;
+    }
     return best;
 }
 
