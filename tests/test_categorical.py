@@ -14,6 +14,7 @@ import fastml
 from fastml import ensemble, tree
 from fastml.ensemble import CategoricalForestClassifier, CategoricalForestRegressor
 from fastml.tree import CategoricalTreeClassifier, CategoricalTreeRegressor
+from fastml.tree._levels import LevelTree, LevelTrees
 
 rng = np.random.default_rng(0)
 N = 400
@@ -168,6 +169,85 @@ def test_forests():
     assert regressor.oob_score_ > 0.2
     best_first = CategoricalForestRegressor(3, max_leaf_nodes=5, random_state=0).fit(FRAME, SCORE)
     assert [each.tree_.n_leaves for each in best_first.estimators_] == [5, 5, 5]
+
+
+def test_pruned_trees_keep_the_sets_of_their_nodes():
+    path = CategoricalTreeRegressor(random_state=0).cost_complexity_pruning_path(FRAME, SCORE)
+    grown = CategoricalTreeRegressor(random_state=0).fit(FRAME, SCORE)
+    assert path.impurities[0] <= path.impurities[-1] == pytest.approx(SCORE.var())
+    alpha = path.ccp_alphas[len(path.ccp_alphas) // 2]
+    model = CategoricalTreeRegressor(ccp_alpha=alpha, random_state=0).fit(FRAME, SCORE)
+    assert 1 < model.get_n_leaves() < grown.get_n_leaves()
+    counts = np.bincount(model.apply(FRAME), minlength=model.tree_.node_count)
+    is_leaf = model.tree_.children_left < 0
+    np.testing.assert_array_equal(counts[is_leaf], model.tree_.n_node_samples[is_leaf])
+    assert all(s is None for s, leaf in zip(model.tree_.level_sets, is_leaf, strict=True) if leaf)
+    forest = CategoricalForestRegressor(5, ccp_alpha=alpha, random_state=0).fit(FRAME, SCORE)
+    assert max(each.get_n_leaves() for each in forest.estimators_) < grown.get_n_leaves()
+    numbers = CategoricalTreeRegressor(random_state=0, categorical_features=None)
+    theirs = sklearn.tree.DecisionTreeRegressor(random_state=0)
+    X = np.c_[NUMBER, LEVELS]
+    np.testing.assert_array_equal(
+        numbers.cost_complexity_pruning_path(X, SCORE).ccp_alphas,
+        theirs.cost_complexity_pruning_path(X, SCORE).ccp_alphas,
+    )
+
+
+def test_forests_grow_on():
+    y = (SCORE > 1.5).astype(int)
+    params = {"random_state": 0, "class_weight": {0: 1, 1: 3}}
+    forest = CategoricalForestClassifier(4, warm_start=True, **params).fit(FRAME, y)
+    before = forest.predict_proba(FRAME)
+    forest.set_params(n_estimators=9).fit(FRAME, y)
+    at_once = CategoricalForestClassifier(9, **params).fit(FRAME, y)
+    np.testing.assert_array_equal(forest.predict_proba(FRAME), at_once.predict_proba(FRAME))
+    assert not np.array_equal(before, forest.predict_proba(FRAME))
+    forest.set_params(n_estimators=10)
+    with pytest.raises(ValueError, match="first fit"):
+        forest.fit(FRAME.assign(colour=pd.Categorical(["new"] * N)), y)
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 300, 1000])
+def test_walks_are_those_of_each_row(n):
+    rows = rng.integers(0, N, n)
+    X = np.c_[NUMBER, LEVELS, rng.integers(0, 200, N)].astype(np.float32)
+    model = CategoricalTreeRegressor(categorical_features=[1, 2], random_state=0).fit(X, SCORE)
+    tree, sets = model.tree_, model.tree_.level_sets
+    Z = model._encoder.transform(model, X)[rows]
+    Z[n // 2 :, 2] = np.nan
+    Z[: n // 3, 1] = -1
+
+    def leaf(x):
+        at = 0
+        while tree.children_left[at] >= 0:
+            value, missing_left = x[tree.feature[at]], tree.missing_go_to_left[at]
+            if sets[at] is not None:
+                left = value in sets[at] if value >= 0 else missing_left
+            else:
+                left = value <= tree.threshold[at] or (np.isnan(value) and missing_left)
+            at = (tree.children_left if left else tree.children_right)[at]
+        return at
+
+    expected = np.array([leaf(x) for x in Z], dtype=np.int64)
+    packed = LevelTrees([tree, tree])
+    for threads in (1, 2):
+        np.testing.assert_array_equal(packed.apply(Z, threads), np.c_[expected, expected])
+        np.testing.assert_array_equal(
+            packed.predict(Z, threads, average=True)[:, 0], tree.value[expected, 0]
+        )
+
+
+def test_trees_from_elsewhere_are_checked():
+    model = CategoricalTreeRegressor(max_depth=3, random_state=0).fit(FRAME, SCORE)
+    tree = model.tree_
+    with pytest.raises(ValueError, match="sets"):
+        LevelTrees([LevelTree(tree.stock, tree._words[1:].copy(), tree._n_levels)])
+    state = tree.stock.__getstate__()
+    state["nodes"]["left_child"][0] = 0
+    circle = type(tree.stock)(tree.n_features, np.ones(1, dtype=np.intp), 1)
+    circle.__setstate__(state)
+    with pytest.raises(ValueError, match="do not make a tree"):
+        LevelTrees([LevelTree(circle, tree._words, tree._n_levels)])
 
 
 def test_without_categories_it_is_scikit_learns():

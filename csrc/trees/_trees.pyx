@@ -21,7 +21,7 @@ cdef extern from "trees/columns.h" namespace "fastml" nogil:
     Py_ssize_t most_rows
 
     cdef cppclass LevelSet:
-        bint has(int32_t) noexcept
+        pass
 
     cdef cppclass ColumnStore:
         Status rank(const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, int) noexcept
@@ -65,15 +65,23 @@ cdef extern from "trees/tree.h" namespace "fastml" nogil:
         const int8_t* monotonic
 
     cdef cppclass Node:
-        int64_t left, right, feature
-        double threshold
-        uint8_t missing_go_left
+        pass
 
     cdef cppclass Grown:
         vector[Node] nodes
         vector[LevelSet] levels
         vector[double] values
         Py_ssize_t max_depth
+
+cdef extern from "trees/levels.h" namespace "fastml" nogil:
+    cdef cppclass CLevelTree "fastml::LevelTree":
+        const double* values
+
+    bint pack_levels(
+        const Node*, const LevelSet*, Py_ssize_t, const int32_t*, Py_ssize_t, CLevelTree&) except +
+    Status walk_levels(
+        const CLevelTree*, Py_ssize_t, const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, double*,
+        int64_t*, int) noexcept
 
 cdef extern from "trees/grow.h" namespace "fastml" nogil:
     Status c_grow "fastml::grow"(
@@ -295,34 +303,69 @@ cdef take(Grown& tree, Py_ssize_t n_outputs, Py_ssize_t max_n_classes):
     return nodes, values, depth
 
 
-def walk(
-    nodes,                               # IN (k,) NODE_DTYPE, a tree's
-    const uint64_t[:, ::1] levels,       # IN (k, 4), those that go left
-    const int32_t[::1] n_levels,         # IN (d,), not zero: categorical
-    const float[:, ::1] X,               # IN (n, d); levels are below n_levels, -1: unknown
-    int64_t[::1] leaves,                 # OUT (n,)
-):
-    """The leaf of each row, in a tree that has categorical features."""
-    cdef const signed char[::1] node_bytes = np.ascontiguousarray(nodes).view(np.int8)
-    cdef const Node* tree = <const Node*>&node_bytes[0]
-    cdef const LevelSet* sets = <const LevelSet*>&levels[0, 0]
-    cdef Py_ssize_t i, at, f
-    cdef bint left
-    cdef float x
-    with nogil:
-        for i in range(X.shape[0]):
-            at = 0
-            while tree[at].left >= 0:
-                f = tree[at].feature
-                x = X[i, f]
-                if n_levels[f] and x >= 0:
-                    left = sets[at].has(<int32_t>x)
-                elif n_levels[f] or x != x:
-                    left = tree[at].missing_go_left
-                else:
-                    left = x <= tree[at].threshold
-                at = tree[at].left if left else tree[at].right
-            leaves[i] = at
+cdef class LevelForest:
+    """Trees with categorical features, packed for prediction: checked, and copied.
+
+    `trees` are pairs of a `Tree` and the levels that go left, (nodes, 4) uint64. Features of which
+    `n_levels` (d,) int32 is not zero are categorical.
+    """
+    cdef vector[CLevelTree] packed
+    cdef list values
+    cdef readonly object node_counts
+    cdef readonly Py_ssize_t d, width
+
+    def __init__(self, trees, const int32_t[::1] n_levels):
+        cdef const signed char[::1] node_bytes
+        cdef const uint64_t[:, ::1] words
+        cdef const double[:, ::1] values
+        cdef Py_ssize_t t, n
+        cdef bint fine
+        self.d = n_levels.shape[0]
+        self.values = []
+        self.packed.resize(len(trees))
+        self.node_counts = np.array([tree.node_count for tree, _ in trees], dtype=np.intp)
+        for t, (tree, levels) in enumerate(trees):
+            n = tree.node_count
+            nodes = tree.__getstate__()["nodes"]
+            node_bytes, words = nodes.view(np.int8), levels
+            kept = np.ascontiguousarray(tree.value).reshape(n, -1)
+            self.values.append(kept)
+            values = kept
+            if words.shape[0] != n or words.shape[1] * 8 != sizeof(LevelSet) or tree.n_outputs != 1:
+                raise ValueError(f"tree {t} is not valid: its sets are not those of its nodes")
+            self.width = values.shape[1]
+            fine = pack_levels(<const Node*>&node_bytes[0], <const LevelSet*>&words[0, 0], n,
+                               &n_levels[0], self.d, self.packed[t])
+            if not fine:
+                raise ValueError(f"tree {t} is not valid: its nodes do not make a tree")
+            self.packed[t].values = &values[0, 0]
+
+    def sums(self, const float[:, ::1] X, int n_threads):
+        """The leaves' values (n, width), added in the order of the trees."""
+        out = np.empty((X.shape[0], self.width))
+        cdef double[:, ::1] sums = out
+        self._walk(X, &sums[0, 0] if X.shape[0] else NULL, NULL, n_threads)
+        return out
+
+    def leaves(self, const float[:, ::1] X, int n_threads):
+        """The numbers of the leaves (n, n_trees)."""
+        out = np.empty((X.shape[0], len(self.node_counts)), dtype=np.int64)
+        cdef int64_t[:, ::1] leaves = out
+        self._walk(X, NULL, &leaves[0, 0] if X.shape[0] else NULL, n_threads)
+        return out
+
+    cdef int _walk(
+        self, const float[:, ::1] X, double* sums, int64_t* leaves, int n_threads
+    ) except -1:
+        cdef Status status
+        if X.shape[1] != self.d:
+            raise ValueError(f"X has {X.shape[1]} features, the trees have {self.d}")
+        if not X.shape[0]:
+            return 0
+        with nogil:
+            status = walk_levels(self.packed.data(), self.packed.size(), &X[0, 0], X.shape[0],
+                                 self.d, self.width, sums, leaves, n_threads)
+        check(status)
 
 
 # Orders of rows as scikit-learn's trees leave them, for tests.

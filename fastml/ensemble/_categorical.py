@@ -17,8 +17,9 @@ class CategoricalForestClassifier(Categorical, RandomForestClassifier):
     ----------
     n_estimators, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, \
 max_features, max_leaf_nodes, min_impurity_decrease, bootstrap, oob_score, n_jobs, random_state, \
-max_samples
-        As those of `RandomForestClassifier`.
+warm_start, class_weight, ccp_alpha, max_samples
+        As those of `RandomForestClassifier`. Weights of classes have to be whole numbers; with
+        `warm_start` the levels have to be those of the first fit.
 
     criterion, categorical_features
         As those of `fastml.tree.CategoricalTreeClassifier`.
@@ -52,6 +53,9 @@ max_samples
         oob_score=False,
         n_jobs=None,
         random_state=None,
+        warm_start=False,
+        class_weight=None,
+        ccp_alpha=0.0,
         max_samples=None,
         categorical_features="from_dtype",
     ):
@@ -69,6 +73,9 @@ max_samples
             oob_score=oob_score,
             n_jobs=n_jobs,
             random_state=random_state,
+            warm_start=warm_start,
+            class_weight=class_weight,
+            ccp_alpha=ccp_alpha,
             max_samples=max_samples,
         )
         self.categorical_features = categorical_features
@@ -89,8 +96,9 @@ class CategoricalForestRegressor(Categorical, RandomForestRegressor):
     ----------
     n_estimators, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, \
 max_features, max_leaf_nodes, min_impurity_decrease, bootstrap, oob_score, n_jobs, random_state, \
-max_samples
-        As those of `RandomForestRegressor`.
+warm_start, ccp_alpha, max_samples
+        As those of `RandomForestRegressor`; with `warm_start` the levels have to be those of the
+        first fit.
 
     criterion, categorical_features
         As those of `fastml.tree.CategoricalTreeRegressor`.
@@ -124,6 +132,8 @@ max_samples
         oob_score=False,
         n_jobs=None,
         random_state=None,
+        warm_start=False,
+        ccp_alpha=0.0,
         max_samples=None,
         categorical_features="from_dtype",
     ):
@@ -141,6 +151,8 @@ max_samples
             oob_score=oob_score,
             n_jobs=n_jobs,
             random_state=random_state,
+            warm_start=warm_start,
+            ccp_alpha=ccp_alpha,
             max_samples=max_samples,
         )
         self.categorical_features = categorical_features

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.tree._tree import ccp_pruning_path
+from sklearn.utils import Bunch
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from fastml._runtime.callbacks import fit_context
 from fastml.tree._classes import DecisionTreeClassifier, DecisionTreeRegressor
-from fastml.tree._levels import Encoder
+from fastml.tree._levels import Encoder, LevelTree
 
 
 class Categorical:
@@ -18,7 +21,10 @@ class Categorical:
 
     def _encode(self, X: Any) -> np.ndarray:
         """The rows as numbers; the levels are those of X."""
-        self._encoder = Encoder(X, self.categorical_features)  # type: ignore[attr-defined]
+        encoder = Encoder(X, self.categorical_features)  # type: ignore[attr-defined]
+        if getattr(self, "warm_start", False) and hasattr(self, "estimators_"):
+            encoder.check_levels_of(self._encoder)
+        self._encoder = encoder
         self.is_categorical_ = self._encoder.is_categorical
         self.categories_ = self._encoder.categories
         self._n_levels = self._encoder.n_levels if self.is_categorical_.any() else None
@@ -51,7 +57,16 @@ def categorical_constraints(constraints: dict, *criteria: str) -> dict:
     }
 
 
-class CategoricalTreeClassifier(Categorical, DecisionTreeClassifier):
+class CategoricalTree(Categorical):
+    """What a single one has besides."""
+
+    def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
+        """Compute the path of minimal cost-complexity pruning: its alphas and impurities."""
+        grown = clone(self).set_params(ccp_alpha=0.0).fit(X, y, sample_weight).tree_  # type: ignore[attr-defined]
+        return Bunch(**ccp_pruning_path(grown.stock if isinstance(grown, LevelTree) else grown))
+
+
+class CategoricalTreeClassifier(CategoricalTree, DecisionTreeClassifier):
     """A decision tree classifier that splits categorical features into two sets of levels.
 
     Of two classes, the best of all such splits is found: levels are put in the order of their share
@@ -67,7 +82,7 @@ class CategoricalTreeClassifier(Categorical, DecisionTreeClassifier):
         What splits are scored by.
 
     max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, max_features, \
-random_state, max_leaf_nodes, min_impurity_decrease, class_weight
+random_state, max_leaf_nodes, min_impurity_decrease, class_weight, ccp_alpha
         As those of `DecisionTreeClassifier`. Weights of rows and classes have to be whole numbers.
 
     categorical_features : array-like of bool, int or str, "from_dtype" or None, \
@@ -115,6 +130,7 @@ default="from_dtype"
         max_leaf_nodes=None,
         min_impurity_decrease=0.0,
         class_weight=None,
+        ccp_alpha=0.0,
         categorical_features="from_dtype",
     ):
         super().__init__(
@@ -128,6 +144,7 @@ default="from_dtype"
             max_leaf_nodes=max_leaf_nodes,
             min_impurity_decrease=min_impurity_decrease,
             class_weight=class_weight,
+            ccp_alpha=ccp_alpha,
         )
         self.categorical_features = categorical_features
 
@@ -137,7 +154,7 @@ default="from_dtype"
         return self._fit_encoded(self._fit, X, y, sample_weight)
 
 
-class CategoricalTreeRegressor(Categorical, DecisionTreeRegressor):
+class CategoricalTreeRegressor(CategoricalTree, DecisionTreeRegressor):
     """A decision tree regressor that splits categorical features into two sets of levels.
 
     The best of all such splits is found: levels are put in the order of their means, and one of the
@@ -152,7 +169,7 @@ class CategoricalTreeRegressor(Categorical, DecisionTreeRegressor):
         What splits are scored by.
 
     max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, max_features, \
-random_state, max_leaf_nodes, min_impurity_decrease
+random_state, max_leaf_nodes, min_impurity_decrease, ccp_alpha
         As those of `DecisionTreeRegressor`.
 
     categorical_features : array-like of bool, int or str, "from_dtype" or None, \
@@ -184,6 +201,7 @@ default="from_dtype"
         random_state=None,
         max_leaf_nodes=None,
         min_impurity_decrease=0.0,
+        ccp_alpha=0.0,
         categorical_features="from_dtype",
     ):
         super().__init__(
@@ -196,6 +214,7 @@ default="from_dtype"
             random_state=random_state,
             max_leaf_nodes=max_leaf_nodes,
             min_impurity_decrease=min_impurity_decrease,
+            ccp_alpha=ccp_alpha,
         )
         self.categorical_features = categorical_features
 

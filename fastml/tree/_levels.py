@@ -60,6 +60,15 @@ class Encoder:
             if not is_known.all():
                 self._missing[j] = len(known) - 1
 
+    def check_levels_of(self, other: Encoder) -> None:
+        """Raise ValueError unless the levels are those of the other."""
+        same = np.array_equal(self.n_levels, other.n_levels) and all(
+            np.array_equal(mine, theirs)
+            for mine, theirs in zip(self.categories, other.categories, strict=True)
+        )
+        if not same or not np.array_equal(self._missing, other._missing):
+            raise ValueError("with warm_start, the levels have to be those of the first fit")
+
     def transform(self, model: Any, X: Any, *, reset: bool = False) -> np.ndarray:
         """The rows as float32; `model` checks, or takes, the number and names of the features."""
         validate_data(model, X, reset=reset, skip_check_array=True)
@@ -140,10 +149,28 @@ class LevelTree:
     def __init__(self, tree: Any, words: np.ndarray, n_levels: np.ndarray) -> None:
         self._tree, self._words, self._n_levels = tree, words, n_levels
 
+    @classmethod
+    def pruned(cls, tree: Any, before: Any, words: np.ndarray, n_levels: np.ndarray) -> LevelTree:
+        """Of a tree that has been pruned, with the sets of what it was before."""
+        was = np.zeros(tree.node_count, dtype=np.intp)  # number before of each node
+        nodes = np.zeros(1, dtype=np.intp)
+        while nodes.size:
+            inner = nodes[tree.children_left[nodes] >= 0]
+            was[tree.children_left[inner]] = before.children_left[was[inner]]
+            was[tree.children_right[inner]] = before.children_right[was[inner]]
+            nodes = np.concatenate([tree.children_left[inner], tree.children_right[inner]])
+        kept = words[was] * (tree.children_left >= 0)[:, np.newaxis].astype(words.dtype)
+        return cls(tree, kept, n_levels)
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._tree, name)
+
+    @property
+    def stock(self) -> Any:
+        """Scikit-learn's `Tree` of the nodes, which knows nothing of the sets."""
+        return self._tree
 
     @property
     def level_sets(self) -> list[np.ndarray | None]:
@@ -155,10 +182,7 @@ class LevelTree:
         ]
 
     def apply(self, X: np.ndarray) -> np.ndarray:
-        leaves = np.empty(len(X), dtype=np.int64)
-        nodes = self._tree.__getstate__()["nodes"]
-        native.walk(nodes, self._words, self._n_levels, np.ascontiguousarray(X), leaves)
-        return leaves
+        return LevelTrees([self]).apply(X, n_threads=1)[:, 0]
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         return self._tree.value[self.apply(X), 0]
@@ -182,21 +206,25 @@ class LevelTree:
 
 
 class LevelTrees:
-    """Several of them, in the place of a packed forest."""
+    """Several of them, packed."""
 
     def __init__(self, trees: Sequence[LevelTree]) -> None:
         self._trees = trees
-        self.node_counts = np.array([tree.node_count for tree in trees])
+        pairs = [(tree._tree, tree._words) for tree in trees]
+        self._forest = native.LevelForest(pairs, trees[0]._n_levels)
+        self.node_counts = self._forest.node_counts
 
     def predict(self, X: np.ndarray, n_threads: int, average: bool = False) -> np.ndarray:
-        total = sum(tree.predict(X) for tree in self._trees)
-        return np.asarray(total / len(self._trees) if average else total)[:, np.newaxis]
+        total = self._forest.sums(np.ascontiguousarray(X), n_threads)
+        if average:
+            total /= len(self._trees)
+        return total[:, np.newaxis]
 
     def classes(self, X: np.ndarray, n_threads: int) -> np.ndarray:
         return self.predict(X, n_threads, average=True).argmax(axis=2)
 
     def apply(self, X: np.ndarray, n_threads: int) -> np.ndarray:
-        return np.stack([tree.apply(X) for tree in self._trees], axis=1)
+        return self._forest.leaves(np.ascontiguousarray(X), n_threads)
 
     def decision_path(
         self, X: np.ndarray, n_threads: int, wide: bool

@@ -194,10 +194,11 @@ class Nursery:
             tree.tree_ = Tree(columns.d, widths, len(widths))
             state = {"max_depth": depth, "node_count": len(nodes), "nodes": nodes, "values": values}
             tree.tree_.__setstate__(state)
-            if levels:
-                tree.tree_ = LevelTree(tree.tree_, *levels, columns.levels)
+            before = tree.tree_
             if tree.ccp_alpha > 0:
                 tree._prune_tree()
+            if levels:
+                tree.tree_ = LevelTree.pruned(tree.tree_, before, *levels, columns.levels)
             if self._on_grown is not None and self._on_grown(tree):
                 self.closed = True
                 return
