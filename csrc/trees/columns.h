@@ -94,6 +94,14 @@ struct LevelSet {
 
     bool has(std::int32_t level) const { return words[level >> 6] >> (level & 63) & 1; }
     void add(std::int32_t level) { words[level >> 6] |= std::uint64_t{1} << (level & 63); }
+    // Of levels [0, count) those that are not among `some`.
+    void add_others(const LevelSet& some, std::int32_t count) {
+        for (std::int32_t w = 0; 64 * w < count; ++w) {
+            const std::int32_t here = count - 64 * w;
+            const std::uint64_t all = here < 64 ? (std::uint64_t{1} << here) - 1 : ~std::uint64_t{0};
+            words[w] |= all & ~some.words[w];
+        }
+    }
 };
 
 // Columns with the memory they need.

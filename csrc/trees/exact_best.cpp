@@ -1,6 +1,4 @@
 // Best splits where sums are exact in any order.
-#include <numeric>
-
 #include "trees/exact.h"
 
 namespace fastml {
@@ -17,7 +15,9 @@ template <class Tally> class BestExact final : public Exact<Tally> {
     explicit BestExact(const Growth& growth)
         : Exact<Tally>(growth), missing_sums_(tally_.none()), codes_(columns_.n),
           known_tags_(any_missing() ? columns_.n : 0), sides_(columns_.n),
-          level_counts_(columns_.levels ? most_levels * tally_.counters : 0) {}
+          level_counts_(columns_.levels ? most_levels * tally_.counters : 0) {
+        std::fill_n(level_numbers_, most_levels, -1);
+    }
 
     Split split(Inherited& inherited) override {
         best_ = {};
@@ -124,47 +124,50 @@ template <class Tally> class BestExact final : public Exact<Tally> {
     bool is_categorical(ptrdiff_t feature) const {
         return columns_.levels && columns_.levels[feature];
     }
+    // Levels that the node has, numbered as they are met: small nodes have few of many.
+    struct Met {
+        std::int32_t count = 0, ranks[most_levels], order[most_levels];
+        ptrdiff_t rows[most_levels];
+    };
     // Breiman's theorem: of two classes, or by squared error, the best of all splits in two sets
     // is one along the order of the levels' means (Classification and Regression Trees, 4.2).
     bool try_levels(const Column& column, ptrdiff_t feature) {
         column.gather(this->rows(), size(), codes_.data());
-        ptrdiff_t rows[most_levels] = {};
-        for (ptrdiff_t i = 0; i < size(); ++i) ++rows[codes_[i] >> 1];
-        std::int32_t order[most_levels];
-        const std::int32_t present = static_cast<std::int32_t>(
-            std::copy_if(ranks(), ranks() + column.n_values, order,
-                         [&](std::int32_t rank) { return rows[rank] > 0; }) -
-            order);
-        if (present < 2) return false;
+        Met met;
+        std::int32_t* const number = level_numbers_;  // of each rank, -1: not met
+        for (ptrdiff_t i = 0; i < size(); ++i) {
+            const auto rank = static_cast<std::int32_t>(codes_[i] >> 1);
+            if (number[rank] < 0) {
+                number[rank] = met.count;
+                met.ranks[met.count] = rank;
+                met.order[met.count] = met.count;
+                met.rows[met.count++] = 0;
+            }
+            ++met.rows[number[rank]];
+            codes_[i] = 2 * static_cast<std::uint32_t>(number[rank]);
+        }
+        for (std::int32_t k = 0; k < met.count; ++k) number[met.ranks[k]] = -1;
+        if (met.count < 2) return false;
         auto* const counts = level_counts_.data();
-        tally_.count(codes_.data(), this->tags(), size(), 0, column.n_values, counts);
+        tally_.count(codes_.data(), this->tags(), size(), 0, met.count, counts);
         double means[most_levels];
         for (ptrdiff_t o = 0; o < tally_.orders(); ++o) {
-            for (std::int32_t i = 0; i < present; ++i)
-                means[order[i]] = tally_.mean(counts + order[i] * tally_.counters, o);
-            std::sort(order, order + present, [&](std::int32_t a, std::int32_t b) {
-                return means[a] < means[b] || (means[a] == means[b] && a < b);
+            for (std::int32_t k = 0; k < met.count; ++k)
+                means[k] = tally_.mean(counts + k * tally_.counters, o);
+            std::sort(met.order, met.order + met.count, [&](std::int32_t a, std::int32_t b) {
+                return means[a] < means[b] || (means[a] == means[b] && met.ranks[a] < met.ranks[b]);
             });
-            scan_levels(column, feature, order, present, rows);
+            scan_levels(column, feature, met);
         }
         return true;
     }
-    static const std::int32_t* ranks() {
-        static const std::vector<std::int32_t> all = [] {
-            std::vector<std::int32_t> numbers(most_levels);
-            std::iota(numbers.begin(), numbers.end(), 0);
-            return numbers;
-        }();
-        return all.data();
-    }
-    void scan_levels(const Column& column, ptrdiff_t feature, const std::int32_t* order,
-                     std::int32_t present, const ptrdiff_t* rows) {
+    void scan_levels(const Column& column, ptrdiff_t feature, const Met& met) {
         Queue queue;  // has room for all
         ptrdiff_t n_left = 0;
         tally_.start(total_, nullptr);
-        for (std::int32_t i = 1; i < present; ++i) {
-            tally_.add(level_counts_.data() + order[i - 1] * tally_.counters);
-            n_left += rows[order[i - 1]];
+        for (std::int32_t i = 1; i < met.count; ++i) {
+            tally_.add(level_counts_.data() + met.order[i - 1] * tally_.counters);
+            n_left += met.rows[met.order[i - 1]];
             if (n_left < growth_.min_samples_leaf || size() - n_left < growth_.min_samples_leaf)
                 continue;
             tally_.put(queue);
@@ -176,7 +179,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
         best_ = {proxy, feature, 0, nothing, false, false, {}};
         const ptrdiff_t cut = queue.place_of(proxy);
         for (ptrdiff_t i = 0; i < cut; ++i)
-            best_.levels.add(static_cast<std::int32_t>(column.values[order[i]]));
+            best_.levels.add(static_cast<std::int32_t>(column.values[met.ranks[met.order[i]]]));
     }
     // Levels that the node does not have follow the larger child.
     void carry_out_levels(const Column& column, Split& split) {
@@ -187,8 +190,8 @@ template <class Tally> class BestExact final : public Exact<Tally> {
             return best_.levels.has(level);
         });
         split.missing_go_left = split.position - start_ > end_ - split.position;
-        for (std::int32_t level = 0; level < columns_.levels[best_.feature]; ++level)
-            if (split.missing_go_left && !present.has(level)) best_.levels.add(level);
+        if (split.missing_go_left)
+            best_.levels.add_others(present, columns_.levels[best_.feature]);
         split.threshold = std::numeric_limits<double>::quiet_NaN();
     }
 
@@ -326,6 +329,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
     std::vector<std::uint32_t> codes_, known_tags_;
     std::vector<std::uint8_t> sides_;
     std::vector<typename Tally::Counter> level_counts_;  // (most_levels, counters)
+    std::int32_t level_numbers_[most_levels];
     Best best_;
 };
 

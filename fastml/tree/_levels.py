@@ -39,26 +39,19 @@ class Encoder:
         self.n_levels = np.zeros(len(columns), dtype=np.int32)
         self._missing = np.full(len(columns), -1)  # level
         self.categories: list[Any] = [None] * len(columns)
-        self._encoder = OrdinalEncoder(
-            handle_unknown="use_encoded_value",
-            unknown_value=np.nan,
-            encoded_missing_value=np.nan,
-            dtype=np.float32,
-        )
-        chosen = np.flatnonzero(self.is_categorical)
-        if not chosen.size:
-            return
-        self._encoder.fit(_objects(columns, chosen))
-        for j, known in zip(chosen, self._encoder.categories_, strict=True):
-            is_known = np.array([not _is_missing(value) for value in known])
-            self.categories[j] = known[is_known]
-            self.n_levels[j] = len(known)
-            if len(known) > MOST_LEVELS:
+        self._numbers: dict[int, dict[Any, int]] = {}  # feature -> level -> number
+        for j in np.flatnonzero(self.is_categorical):
+            known, any_missing = _levels(columns[j])
+            self.categories[j] = known
+            self.n_levels[j] = len(known) + any_missing
+            if self.n_levels[j] > MOST_LEVELS:
                 raise ValueError(
-                    f"Categorical feature {j} has {len(known)} levels; there can be {MOST_LEVELS}."
+                    f"Categorical feature {j} has {self.n_levels[j]} levels; there can be "
+                    f"{MOST_LEVELS}."
                 )
-            if not is_known.all():
-                self._missing[j] = len(known) - 1
+            if any_missing:
+                self._missing[j] = len(known)
+            self._numbers[j] = {level: k for k, level in enumerate(known.tolist())}
 
     def check_levels_of(self, other: Encoder) -> None:
         """Raise ValueError unless the levels are those of the other."""
@@ -74,14 +67,44 @@ class Encoder:
         validate_data(model, X, reset=reset, skip_check_array=True)
         columns = _columns(X)
         out = np.empty((len(columns[0]), len(columns)), dtype=np.float32)
-        chosen = np.flatnonzero(self.is_categorical)
-        if chosen.size:
-            codes = self._encoder.transform(_objects(columns, chosen))
-            out[:, chosen] = np.where(np.isnan(codes), self._missing[chosen], codes)
+        for j in np.flatnonzero(self.is_categorical):
+            out[:, j] = self._encode(columns[j], j)
         for j in np.flatnonzero(~self.is_categorical):
             column = np.asarray(columns[j]).reshape(-1, 1)
             out[:, j] = check_array(column, dtype=np.float32, ensure_all_finite="allow-nan")[:, 0]
         return out
+
+    def _encode(self, column: Any, j: int) -> Any:
+        """The numbers of its levels; of those that are not known, that of missing ones."""
+        known, missing = self.categories[j], self._missing[j]
+        if (values := _as_numbers(column)) is not None and known.dtype.kind in "biuf":
+            if not known.size:
+                return missing
+            codes = np.searchsorted(known, values).clip(max=len(known) - 1)
+            return np.where(known[codes] == values, codes, missing)
+        number = self._numbers[j]
+        if hasattr(column, "cat") and hasattr(column.cat, "codes"):  # of pandas
+            table = [number.get(level, missing) for level in column.cat.categories.tolist()]
+            return np.array([*table, missing])[column.cat.codes]
+        return [number.get(level, missing) for level in np.asarray(column, dtype=object).tolist()]
+
+
+def _as_numbers(column: Any) -> np.ndarray | None:
+    values = column if isinstance(column, np.ndarray) else None
+    return values if values is not None and values.dtype.kind in "biuf" else None
+
+
+def _levels(column: Any) -> tuple[np.ndarray, bool]:
+    """The levels in order, and whether values are missing besides."""
+    values = _as_numbers(column)
+    if values is not None:
+        missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
+        return np.unique(values[~missing]), bool(missing.any())
+    cells = np.asarray(column, dtype=object)
+    missing = np.array([_is_missing(cell) for cell in cells], dtype=bool)
+    kept = cells[~missing].reshape(-1, 1)
+    known = OrdinalEncoder().fit(kept).categories_[0] if len(kept) else kept[:, 0]
+    return known, bool(missing.any())
 
 
 def _columns(X: Any) -> list[Any]:
@@ -97,13 +120,6 @@ def _columns(X: Any) -> list[Any]:
             "Found array with 0 sample(s) or 0 feature(s) while a minimum of 1 is required."
         )
     return columns
-
-
-def _objects(columns: Sequence[Any], chosen: np.ndarray) -> np.ndarray:
-    out = np.empty((len(columns[0]), len(chosen)), dtype=object)
-    for k, j in enumerate(chosen):
-        out[:, k] = [np.nan if _is_missing(x) else x for x in np.asarray(columns[j], dtype=object)]
-    return out
 
 
 def _is_missing(value: Any) -> bool:
