@@ -15,19 +15,18 @@ constexpr std::uint32_t goes_left = 1, is_categorical = 2;
 constexpr ptrdiff_t block = 256;  // rows that a tree is walked for at a time
 constexpr ptrdiff_t lanes = 8;    // walked side by side: their cache misses overlap
 
+// Without branches, which would be guessed wrong every other time.
 std::int32_t next(const LevelTree& tree, const LevelNode& node, const float* x) {
     const float value = x[node.feature >> 2];
-    const bool missing_left = node.feature & goes_left;
-    bool left;
-    if (node.feature & is_categorical) {
-        const bool known = value >= 0 && value < most_levels;
-        left = known ? tree.sets[node.bound].has(static_cast<std::int32_t>(value)) : missing_left;
-    } else {
-        float threshold;
-        std::memcpy(&threshold, &node.bound, sizeof threshold);
-        left = value <= threshold || (value != value && missing_left);
-    }
-    return left ? node.left : node.right;
+    const bool missing_left = node.feature & goes_left, by_levels = node.feature & is_categorical;
+    float threshold;
+    std::memcpy(&threshold, &node.bound, sizeof threshold);
+    const bool below = (value <= threshold) | ((value != value) & missing_left);
+    const bool known = (value >= 0) & (value < most_levels);
+    const auto level = static_cast<std::int32_t>(known ? value : 0.0f);
+    const bool is_in = tree.sets[by_levels ? node.bound : 0].has(level);
+    const bool among = (known & is_in) | (!known & missing_left);
+    return node.children[!((by_levels & among) | (!by_levels & below))];
 }
 
 // at (rows) = the leaves of rows of X.
@@ -53,11 +52,12 @@ void walk_block(const LevelTree& tree, const float* X, ptrdiff_t rows, ptrdiff_t
 bool pack_levels(const Node* nodes, const LevelSet* sets, ptrdiff_t n_nodes,
                  const std::int32_t* levels, ptrdiff_t d, LevelTree& out) {
     out.nodes.resize(n_nodes);
+    out.sets.assign(1, LevelSet{});
     for (ptrdiff_t i = 0; i < n_nodes; ++i) {
         const Node& node = nodes[i];
         const auto self = static_cast<std::int32_t>(i);
         if (node.left < 0 && node.right < 0) {
-            out.nodes[i] = {0, 0, self, self};
+            out.nodes[i] = {0, 0, {self, self}};
             continue;
         }
         if (std::min(node.left, node.right) <= i || std::max(node.left, node.right) >= n_nodes ||
@@ -75,7 +75,7 @@ bool pack_levels(const Node* nodes, const LevelSet* sets, ptrdiff_t n_nodes,
                         static_cast<std::uint32_t>(node.feature) << 2 |
                             (by_levels ? is_categorical : 0) |
                             (node.missing_go_left ? goes_left : 0),
-                        static_cast<std::int32_t>(node.left), static_cast<std::int32_t>(node.right)};
+                        {static_cast<std::int32_t>(node.left), static_cast<std::int32_t>(node.right)}};
     }
     return true;
 }

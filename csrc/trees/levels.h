@@ -13,12 +13,12 @@ namespace fastml {
 struct LevelNode {
     std::uint32_t bound;  // the bits of the threshold in single precision; or the number of the set
     std::uint32_t feature;  // 4 times that, and 2 if it is categorical, and 1 if missing goes left
-    std::int32_t left, right;
+    std::int32_t children[2];  // left, right
 };
 
 struct LevelTree {
     std::vector<LevelNode> nodes;
-    std::vector<LevelSet> sets;
+    std::vector<LevelSet> sets;  // one at least
     const double* values;  // (nodes, width), the caller's
 };
 
