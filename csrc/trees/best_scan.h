@@ -32,7 +32,8 @@ template <class Derived> class BestScan : public Sequential {
         Sequential::plant(weights, seed);
         const bool by_class = growth_.n_classes;
         if (score_)
-            for (std::ptrdiff_t i = 0; i < columns_.n; ++i) points_[i] = {weights[i], by_class ? growth_.y[i] : weights[i] * growth_.y[i]};
+            for (std::ptrdiff_t i = 0; i < columns_.n; ++i)
+                points_[i] = {weights[i], by_class ? growth_.y[i] : weights[i] * growth_.y[i]};
     }
 
   protected:

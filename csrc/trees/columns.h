@@ -98,7 +98,8 @@ struct LevelSet {
     void add_others(const LevelSet& some, std::int32_t count) {
         for (std::int32_t w = 0; 64 * w < count; ++w) {
             const std::int32_t here = count - 64 * w;
-            const std::uint64_t all = here < 64 ? (std::uint64_t{1} << here) - 1 : ~std::uint64_t{0};
+            const std::uint64_t all =
+                here < 64 ? (std::uint64_t{1} << here) - 1 : ~std::uint64_t{0};
             words[w] |= all & ~some.words[w];
         }
     }

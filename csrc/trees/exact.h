@@ -15,8 +15,8 @@ template <class Tally> class Exact : public Splitter {
     explicit Exact(const Growth& growth)
         : growth_(growth), columns_(*growth.columns), kernels_(search_kernels()), random_(0),
           draw_(columns_.d, growth.max_features), tally_(growth, kernels_), total_(tally_.none()),
-          left_(tally_.none()), right_(tally_.none()), rows_(columns_.n + row_slack), tags_(columns_.n + row_slack),
-          pairs_(2 * columns_.n) {
+          left_(tally_.none()), right_(tally_.none()), rows_(columns_.n + row_slack),
+          tags_(columns_.n + row_slack), pairs_(2 * columns_.n) {
         if (!draw_) throw std::bad_alloc();
     }
 

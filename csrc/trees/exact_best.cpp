@@ -14,7 +14,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
   public:
     explicit BestExact(const Growth& growth)
         : Exact<Tally>(growth), missing_sums_(tally_.none()), codes_(columns_.n),
-          known_tags_(any_missing() ? columns_.n : 0), sides_(columns_.n),
+          known_tags_(any_missing() ? columns_.n : 0), sides_(columns_.n + row_slack),
           level_counts_(columns_.levels ? most_levels * tally_.counters : 0) {
         std::fill_n(level_numbers_, most_levels, -1);
     }
@@ -106,9 +106,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
     // There is one split to score.
     bool try_binary(const Column& column, ptrdiff_t feature) {
         const auto* codes = static_cast<const std::uint8_t*>(column.codes);
-        const std::int32_t* rows = this->rows();
-        ptrdiff_t n_left = 0;
-        for (ptrdiff_t i = 0; i < size(); ++i) n_left += sides_[i] = codes[rows[i]] == 0;
+        const ptrdiff_t n_left = kernels_.zeros(codes, this->rows(), size(), sides_.data());
         const ptrdiff_t n_right = size() - n_left;
         if (n_left == 0 || n_right == 0 || !column.apart(0, 3)) return false;
         if (n_left < growth_.min_samples_leaf || n_right < growth_.min_samples_leaf) return true;
@@ -190,8 +188,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
             return best_.levels.has(level);
         });
         split.missing_go_left = split.position - start_ > end_ - split.position;
-        if (split.missing_go_left)
-            best_.levels.add_others(present, columns_.levels[best_.feature]);
+        if (split.missing_go_left) best_.levels.add_others(present, columns_.levels[best_.feature]);
         split.threshold = std::numeric_limits<double>::quiet_NaN();
     }
 

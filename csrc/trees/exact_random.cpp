@@ -47,7 +47,7 @@ template <class Tally> class RandomExact final : public Exact<Tally> {
     bool try_feature(ptrdiff_t feature, Split& best) {
         const float* x = columns_.raw + feature * columns_.n;
         float low, high;
-        const ptrdiff_t n_missing = 
+        const ptrdiff_t n_missing =
             kernels_.gather_range(x, this->rows(), size(), values_.data(), &low, &high);
         if (n_missing == size() || (n_missing == 0 && high <= low + near_value)) return false;
 

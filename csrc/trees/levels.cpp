@@ -71,11 +71,11 @@ bool pack_levels(const Node* nodes, const LevelSet* sets, ptrdiff_t n_nodes,
             bound = static_cast<std::uint32_t>(out.sets.size());
             out.sets.push_back(sets[i]);
         }
-        out.nodes[i] = {bound,
-                        static_cast<std::uint32_t>(node.feature) << 2 |
-                            (by_levels ? is_categorical : 0) |
-                            (node.missing_go_left ? goes_left : 0),
-                        {static_cast<std::int32_t>(node.left), static_cast<std::int32_t>(node.right)}};
+        out.nodes[i] = {
+            bound,
+            static_cast<std::uint32_t>(node.feature) << 2 | (by_levels ? is_categorical : 0) |
+                (node.missing_go_left ? goes_left : 0),
+            {static_cast<std::int32_t>(node.left), static_cast<std::int32_t>(node.right)}};
     }
     return true;
 }

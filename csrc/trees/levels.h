@@ -19,7 +19,7 @@ struct LevelNode {
 struct LevelTree {
     std::vector<LevelNode> nodes;
     std::vector<LevelSet> sets;  // one at least
-    const double* values;  // (nodes, width), the caller's
+    const double* values;        // (nodes, width), the caller's
 };
 
 // Packs a tree of n_nodes, with a set each. Features of which `levels` (d) is not zero are

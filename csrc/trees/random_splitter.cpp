@@ -13,7 +13,8 @@ namespace {
 class RandomScan : public Sequential {
   public:
     explicit RandomScan(const Growth& growth)
-        : Sequential(growth), left_(columns_.n + row_slack), scratch_(columns_.n), kernels_(search_kernels()),
+        : Sequential(growth), left_(columns_.n + row_slack), scratch_(columns_.n),
+          kernels_(search_kernels()),
           adds_itself_(growth.criterion == CriterionName::squared_error && growth.n_outputs == 1 &&
                        !growth.monotonic),
           points_(adds_itself_ ? columns_.n : 0) {
@@ -137,8 +138,8 @@ class DenseRandom final : public RandomScan {
         const ptrdiff_t m = end_ - start_;
         const float threshold = round_down(split.threshold);
         if (is_small_)
-            return start_ + replay_few(small_.order, values_.data(), m, threshold,
-                                       split.missing_go_left);
+            return start_ +
+                   replay_few(small_.order, values_.data(), m, threshold, split.missing_go_left);
         const ptrdiff_t n_left =
             kernels_.side(values_.data(), m, threshold, split.missing_go_left, left_.data());
         replay_partition(&rows_[start_], left_.data(), m, scratch_);

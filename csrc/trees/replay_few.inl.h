@@ -35,7 +35,8 @@ template <int run, int step> FML_INLINE __m512i sort_step(__m512i v) {
                           : step == 4 ? _mm512_shuffle_i32x4(v, v, 0xb1)
                                       : _mm512_shuffle_i32x4(v, v, 0x4e);
     unsigned larger = 0;
-    for (unsigned i = 0; i < 16; ++i) larger |= unsigned{((i & run) != 0) != ((i & step) != 0)} << i;
+    for (unsigned i = 0; i < 16; ++i)
+        larger |= unsigned{((i & run) != 0) != ((i & step) != 0)} << i;
     return _mm512_mask_max_epu32(_mm512_min_epu32(v, other), static_cast<__mmask16>(larger), v,
                                  other);
 }
@@ -47,8 +48,8 @@ std::ptrdiff_t sort_few(const Code* column, const std::int32_t* rows, std::ptrdi
 #ifdef FML_LANES
     const __mmask16 there = first<std::uint32_t>(m);
     const __m512i none = _mm512_set1_epi32(-1), lanes = Lanes<std::uint32_t>::numbers();
-    __m512i code = _mm512_mask_i32gather_epi32(none, there, _mm512_loadu_si512(rows), column,
-                                               sizeof(Code));
+    __m512i code =
+        _mm512_mask_i32gather_epi32(none, there, _mm512_loadu_si512(rows), column, sizeof(Code));
     if (sizeof(Code) < 4) code = _mm512_and_si512(code, _mm512_set1_epi32(Code(-1)));
     const __m512i at = _mm512_loadu_si512(order);
     const __m512i tie = _mm512_or_si512(_mm512_slli_epi32(lanes, few_bits), at);
@@ -57,14 +58,13 @@ std::ptrdiff_t sort_few(const Code* column, const std::int32_t* rows, std::ptrdi
     key = sort_step<2, 1>(key);
     if (m > 2) key = sort_step<4, 1>(sort_step<4, 2>(key));
     if (m > 4) key = sort_step<8, 1>(sort_step<8, 2>(sort_step<8, 4>(key)));
-    if (m > 8)
-        key = sort_step<16, 1>(sort_step<16, 2>(sort_step<16, 4>(sort_step<16, 8>(key))));
+    if (m > 8) key = sort_step<16, 1>(sort_step<16, 2>(sort_step<16, 4>(sort_step<16, 8>(key))));
     const __m512i low = _mm512_set1_epi32((1 << few_bits) - 1);
     _mm512_storeu_si512(order, _mm512_mask_and_epi32(lanes, there, key, low));
     code = _mm512_srli_epi32(key, 2 * few_bits);
     _mm512_storeu_si512(codes, code);
-    const __m512i before = _mm512_permutexvar_epi32(_mm512_sub_epi32(lanes, _mm512_set1_epi32(1)),
-                                                    code);
+    const __m512i before =
+        _mm512_permutexvar_epi32(_mm512_sub_epi32(lanes, _mm512_set1_epi32(1)), code);
     const __mmask16 changed = _mm512_mask_cmpneq_epu32_mask(there & 0xfffe, code, before);
     _mm512_storeu_si512(changes, _mm512_maskz_compress_epi32(changed, lanes));
     return count_bits(changed);

@@ -211,8 +211,8 @@ inline std::ptrdiff_t settle_few(std::uint32_t* a, std::ptrdiff_t m, unsigned lo
     // The first, from the front, of those that go right, and at the end the one at M.
     const auto high = L::squeeze(v, static_cast<Mask>(moved_right | (~low & (front + 1))));
     const auto ascending = L::squeeze(v, moved_left);
-    const auto descending = L::pick(
-        _mm512_sub_epi32(_mm512_set1_epi32(count_bits(moved_left) - 1), lanes), ascending);
+    const auto descending =
+        L::pick(_mm512_sub_epi32(_mm512_set1_epi32(count_bits(moved_left) - 1), lanes), ascending);
     auto out = L::spread(v, descending, moved_right);
     // Behind M all move down, and of those that are low the last one takes the second high one.
     const auto taken = static_cast<Mask>((low & ~(2 * front + 1)) >> 1);
@@ -220,7 +220,8 @@ inline std::ptrdiff_t settle_few(std::uint32_t* a, std::ptrdiff_t m, unsigned lo
         L::pick(_mm512_sub_epi32(_mm512_set1_epi32(count_bits(taken)), lanes), high);
     const auto shifted = L::pick(_mm512_add_epi32(lanes, _mm512_set1_epi32(1)), v);
     const unsigned end = 1u << (m - 1);
-    out = L::choose(static_cast<Mask>((end - 1) & ~front), out, L::spread(shifted, backwards, taken));
+    out =
+        L::choose(static_cast<Mask>((end - 1) & ~front), out, L::spread(shifted, backwards, taken));
     out = _mm512_mask_broadcastd_epi32(out, static_cast<Mask>(end), _mm512_castsi512_si128(high));
     L::store(a, out);
     return M;

@@ -19,6 +19,21 @@ inline void range_block(const std::uint32_t* codes, ptrdiff_t m, std::uint32_t* 
     *largest = _mm512_reduce_max_epu32(high);
 }
 
+inline ptrdiff_t zeros_block(const std::uint8_t* x, const std::int32_t* rows, ptrdiff_t m,
+                             std::uint8_t* left) {
+    const __m512i low = _mm512_set1_epi32(0xff);
+    ptrdiff_t count = 0;
+    for (ptrdiff_t i = 0; i < m; i += row_lanes) {
+        const __mmask16 there = lanes_from(i, m);
+        const __m512i row = _mm512_loadu_si512(rows + i);
+        const __m512i code = _mm512_mask_i32gather_epi32(low, there, row, x, 1);
+        const __mmask16 zero = _mm512_testn_epi32_mask(code, low);
+        _mm_storeu_si128((__m128i*)(left + i), _mm_maskz_set1_epi8(zero, 1));
+        count += count_bits(zero);
+    }
+    return count;
+}
+
 inline ptrdiff_t gather_range_block(const float* x, const std::int32_t* rows, ptrdiff_t m,
                                     float* values, float* least, float* largest) {
     const __m512 infinity = _mm512_set1_ps(std::numeric_limits<float>::infinity());
@@ -45,9 +60,8 @@ inline ptrdiff_t side_block(const float* values, ptrdiff_t m, float threshold, s
     for (ptrdiff_t i = 0; i < m; i += row_lanes) {
         const __mmask16 there = lanes_from(i, m);
         const __m512 value = _mm512_loadu_ps(values + i);
-        const __mmask16 below =
-            missing ? _mm512_mask_cmp_ps_mask(there, value, bound, _CMP_NGT_UQ)
-                    : _mm512_mask_cmp_ps_mask(there, value, bound, _CMP_LE_OQ);
+        const __mmask16 below = missing ? _mm512_mask_cmp_ps_mask(there, value, bound, _CMP_NGT_UQ)
+                                        : _mm512_mask_cmp_ps_mask(there, value, bound, _CMP_LE_OQ);
         _mm_storeu_si128((__m128i*)(left + i), _mm_maskz_set1_epi8(below, 1));
         count += count_bits(below);
     }
@@ -87,6 +101,13 @@ inline void range_block(const std::uint32_t* codes, ptrdiff_t m, std::uint32_t* 
     }
     *least = static_cast<std::uint32_t>(low);
     *largest = static_cast<std::uint32_t>(high);
+}
+
+inline ptrdiff_t zeros_block(const std::uint8_t* x, const std::int32_t* rows, ptrdiff_t m,
+                             std::uint8_t* left) {
+    ptrdiff_t count = 0;
+    for (ptrdiff_t i = 0; i < m; ++i) count += left[i] = x[rows[i]] == 0;
+    return count;
 }
 
 inline ptrdiff_t gather_range_block(const float* x, const std::int32_t* rows, ptrdiff_t m,

@@ -25,6 +25,9 @@ struct SearchKernels {
     void (*range)(const std::uint32_t* codes, std::ptrdiff_t m, std::uint32_t* least,
                   std::uint32_t* largest);
     // In the following, all arrays have row_slack more elements; those that are written may change.
+    // left (m) = 1 where the code of a row, with code_slack bytes behind, is zero; their sum.
+    std::ptrdiff_t (*zeros)(const std::uint8_t* codes, const std::int32_t* rows, std::ptrdiff_t m,
+                            std::uint8_t* left);
     // values (m) = x[rows], and the range of those that are not NaN; returns how many are.
     std::ptrdiff_t (*gather_range)(const float* x, const std::int32_t* rows, std::ptrdiff_t m,
                                    float* values, float* least, float* largest);
