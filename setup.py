@@ -43,7 +43,7 @@ if sys.platform == "win32":
 else:
     compile_args = ["-O3", "-std=c++17", "-fvisibility=hidden", "-fno-math-errno", "-fopenmp-simd"]
     # GCC takes the undefined vectors inside its own intrinsics for ours.
-    compile_args += ["-Wno-maybe-uninitialized"]
+    compile_args += ["-Wno-maybe-uninitialized", "-Wno-uninitialized"]
     link_args = ["-pthread"]
     if os.environ.get("FASTML_SANITIZE"):
         sanitize = "-fsanitize=" + os.environ["FASTML_SANITIZE"]

@@ -246,7 +246,7 @@ def test_trees_from_elsewhere_are_checked():
     state["nodes"]["left_child"][0] = 0
     circle = type(tree.stock)(tree.n_features, np.ones(1, dtype=np.intp), 1)
     circle.__setstate__(state)
-    with pytest.raises(ValueError, match="do not make a tree"):
+    with pytest.raises(ValueError, match="make no tree"):
         LevelTrees([LevelTree(circle, tree._words, tree._n_levels)])
 
 

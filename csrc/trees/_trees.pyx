@@ -319,25 +319,21 @@ cdef class LevelForest:
         cdef const uint64_t[:, ::1] words
         cdef const double[:, ::1] values
         cdef Py_ssize_t t, n
-        cdef bint fine
         self.d = n_levels.shape[0]
         self.values = []
         self.packed.resize(len(trees))
         self.node_counts = np.array([tree.node_count for tree, _ in trees], dtype=np.intp)
         for t, (tree, levels) in enumerate(trees):
             n = tree.node_count
-            nodes = tree.__getstate__()["nodes"]
-            node_bytes, words = nodes.view(np.int8), levels
-            kept = np.ascontiguousarray(tree.value).reshape(n, -1)
-            self.values.append(kept)
-            values = kept
-            if words.shape[0] != n or words.shape[1] * 8 != sizeof(LevelSet) or tree.n_outputs != 1:
-                raise ValueError(f"tree {t} is not valid: its sets are not those of its nodes")
+            node_bytes, words = tree.__getstate__()["nodes"].view(np.int8), levels
+            self.values.append(np.ascontiguousarray(tree.value).reshape(n, -1))
+            values = self.values[t]
             self.width = values.shape[1]
-            fine = pack_levels(<const Node*>&node_bytes[0], <const LevelSet*>&words[0, 0], n,
-                               &n_levels[0], self.d, self.packed[t])
-            if not fine:
-                raise ValueError(f"tree {t} is not valid: its nodes do not make a tree")
+            if words.shape[0] != n or words.shape[1] * 8 != sizeof(LevelSet) or not pack_levels(
+                <const Node*>&node_bytes[0], <const LevelSet*>&words[0, 0], n, &n_levels[0], self.d,
+                self.packed[t],
+            ):
+                raise ValueError(f"tree {t} is not valid: its nodes make no tree with such sets")
             self.packed[t].values = &values[0, 0]
 
     def sums(self, const float[:, ::1] X, int n_threads):
