@@ -350,14 +350,10 @@ cdef class LevelForest:
         self._walk(X, NULL, &leaves[0, 0] if X.shape[0] else NULL, n_threads)
         return out
 
-    cdef int _walk(
-        self, const float[:, ::1] X, double* sums, int64_t* leaves, int n_threads
-    ) except -1:
+    cdef _walk(self, const float[:, ::1] X, double* sums, int64_t* leaves, int n_threads):
         cdef Status status
         if X.shape[1] != self.d:
             raise ValueError(f"X has {X.shape[1]} features, the trees have {self.d}")
-        if not X.shape[0]:
-            return 0
         with nogil:
             status = walk_levels(self.packed.data(), self.packed.size(), &X[0, 0], X.shape[0],
                                  self.d, self.width, sums, leaves, n_threads)
