@@ -27,6 +27,7 @@ FAMILIES = {
     "power": "power",
     "ranking": "ranking",
     "scaling": "scaling",
+    "sgd_factors": "sgd_factors",
     "smo": "smo",
     "sketch": "sketch",
     "strings": "strings",

@@ -2,6 +2,7 @@
 
 from fastml.recommendation._als import ALS
 from fastml.recommendation._implicit import ImplicitALS
+from fastml.recommendation._sgd import SGDFactorization
 from fastml.recommendation._splits import split_ratings
 
-__all__ = ["ALS", "ImplicitALS", "split_ratings"]
+__all__ = ["ALS", "ImplicitALS", "SGDFactorization", "split_ratings"]

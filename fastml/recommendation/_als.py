@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from sklearn.base import RegressorMixin
-from sklearn.metrics import r2_score
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.extmath import randomized_svd
 
-from fastml._native import als as native
-from fastml._runtime.threads import n_threads
-from fastml.recommendation._base import Factorization, Side, padded, padded_copy
-from fastml.recommendation._ratings import values_of
+from fastml.recommendation._alternating import Alternating
+from fastml.recommendation._base import padded
+from fastml.recommendation._explicit import Explicit
 
 
-class ALS(RegressorMixin, Factorization):
+class ALS(Explicit, Alternating):
     """Matrix completion: ratings as products of factors of users and items, plus biases.
 
     Minimises, over the ratings r of users u for items i that were observed, the sum of
@@ -113,14 +109,11 @@ class ALS(RegressorMixin, Factorization):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        **Factorization._parameter_constraints,
-        "alpha": [Interval(Real, 0, None, closed="left"), tuple, list],
-        "weighted_alpha": ["boolean"],
-        "biases": ["boolean"],
+        **Alternating._parameter_constraints,
+        **Explicit._parameter_constraints,
         "nonnegative": ["boolean"],
         "init": [StrOptions({"random", "svd"})],
     }
-    _largest_exact = 32
 
     def __init__(
         self,
@@ -151,40 +144,6 @@ class ALS(RegressorMixin, Factorization):
         self.tol = tol
         self.random_state = random_state
 
-    def score(self, X, y=None):
-        """Return the coefficient of determination of the predictions.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n, 2), or sparse matrix of shape (n_users, n_items)
-            Pairs, or a matrix whose stored entries are the ratings.
-
-        y : array-like of shape (n,), default=None
-            The ratings of the pairs.
-
-        Returns
-        -------
-        score : float
-            1 less the squared errors over the squared deviations of the ratings from their mean.
-        """
-        predicted = self.predict(X)
-        ratings = X.tocoo().data if y is None else y
-        return float(r2_score(values_of(ratings, len(predicted)), predicted))
-
-    def _center(self, matrix):
-        self._alphas()
-        return float(matrix.data.mean(dtype=np.float64)) if self.biases else 0.0
-
-    def _alphas(self) -> tuple[float, float]:
-        """The penalties of users and of items."""
-        pair = self.alpha if isinstance(self.alpha, tuple | list) else (self.alpha, self.alpha)
-        if len(pair) != 2 or not all(isinstance(a, Real) and a >= 0 for a in pair):
-            raise ValueError(f"alpha has to be a number or two, not below 0; got {self.alpha!r}.")
-        return float(pair[0]), float(pair[1])
-
-    def _sides(self, matrix: Any) -> Side:
-        return Side.of(matrix, matrix.data - matrix.dtype.type(self.global_bias_))
-
     def _initial(self, matrix, random_state):
         f, n = self.n_components, matrix.shape[1]
         centred = matrix.data - matrix.dtype.type(self.global_bias_)
@@ -201,47 +160,10 @@ class ALS(RegressorMixin, Factorization):
             np.abs(V, out=V)
         return V
 
-    def _half(
-        self,
-        rows: Side,
-        fixed: np.ndarray,
-        offset: np.ndarray | None,
-        x: np.ndarray,
-        bias: np.ndarray | None,
-        alpha: float,
-        method: str,
-        measure: bool = False,
-    ) -> tuple[float, float]:
-        steps = 30 if self.nonnegative else self.cg_steps if method == "cg" else 1
-        return native.solve_rows(
-            fixed,
-            self.n_components,
-            *rows,
-            offset,
-            x,
-            bias,
-            alpha,
-            self.weighted_alpha,
-            method,
-            steps,
-            self.nonnegative,
-            measure,
-            n_threads(),
-        )
-
-    def _sweep(self, users, items, U, V, bias):
+    def _sweep(self, state):
         of_users, of_items = self._alphas()
+        users, items, U, V, bias = state
         method = self._method()
         _, first = self._half(users, V, bias[1], U, bias[0], of_users, method)
         error, second = self._half(items, U, bias[0], V, bias[1], of_items, method, measure=True)
         return error + first + second
-
-    def _solve_rows(self, rows, of_items):
-        fixed, offset = self.item_factors_, self.item_bias_
-        if of_items:
-            fixed, offset = self.user_factors_, self.user_bias_
-        x = padded(rows.shape[0], self.n_components, fixed.dtype)
-        bias = np.zeros(len(x), x.dtype) if self.user_bias_ is not None else None
-        alpha = self._alphas()[of_items]
-        self._half(self._sides(rows), padded_copy(fixed), offset, x, bias, alpha, "cholesky")
-        return x[:, : self.n_components].copy(), bias

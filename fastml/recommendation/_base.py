@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -26,20 +26,6 @@ from fastml.recommendation._ratings import (
     without_duplicates,
 )
 from fastml.recommendation._recommender import Recommender
-
-
-class Side(NamedTuple):
-    """The rows of one side, users or items, as the kernels take them."""
-
-    indptr: np.ndarray
-    indices: np.ndarray
-    target: np.ndarray
-    scale: np.ndarray | None
-
-    @classmethod
-    def of(cls, matrix: Any, target: np.ndarray, scale: np.ndarray | None = None) -> Side:
-        short = matrix.indices.astype(np.int32, copy=False)
-        return cls(matrix.indptr.astype(np.intp), short, target, scale)
 
 
 def padded(n: int, f: int, dtype: Any) -> np.ndarray:
@@ -66,8 +52,6 @@ class Factorization(Recommender, Versioned, CallbackSupportMixin, BaseEstimator)
 
     _parameter_constraints: ClassVar[dict] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "solver": [StrOptions({"auto", "cholesky", "cg", "blocks"})],
-        "cg_steps": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "duplicates": [StrOptions({"raise", "mean", "last"})],
@@ -95,78 +79,51 @@ class Factorization(Recommender, Versioned, CallbackSupportMixin, BaseEstimator)
             The fitted estimator.
         """
         table = read(X, y, self.duplicates, self._ones)
-        self._adopt(table)
         self.global_bias_ = self._center(table.matrix)
-        random_state = check_random_state(self.random_state)
-        users, items = self._sides(table.matrix), self._sides(table.matrix.tocsc())
-        U = padded(len(table.users), self.n_components, table.matrix.dtype)
-        V = self._initial(table.matrix, random_state)
-        bias = self._empty_biases(table)
+        state = self._begin(table, check_random_state(self.random_state))
+        self._adopt(table)
         losses: list[float] = []
         with fit_task(self, self.max_iter, X=X, y=y) as task:
-            self._iterate(users, items, U, V, bias, losses, task)
-        vars(self).update(self._fitted(U, V, bias, losses))
+            self._iterate(state, losses, task)
+        vars(self).update(self._fitted(state, losses))
         return self
 
-    def _iterate(
-        self,
-        users: Side,
-        items: Side,
-        U: np.ndarray,
-        V: np.ndarray,
-        bias: tuple,
-        losses: list[float],
-        task: Task,
-    ) -> None:
+    def _iterate(self, state: Any, losses: list[float], task: Task) -> None:
         for _ in range(self.max_iter):
             with task.subtask("iteration") as step:
-                losses.append(self._sweep(users, items, U, V, bias))
-                step.attributes = lambda: self._fitted(U, V, bias, losses)
-            if step.stop:
+                losses.append(self._sweep(state))
+                step.attributes = lambda: self._fitted(state, losses)
+            if step.stop or self._ends(state, losses):
                 break
-            if len(losses) > 1 and losses[-2] - losses[-1] <= self.tol * abs(losses[-2]):
-                break
+
+    def _ends(self, state: Any, losses: list[float]) -> bool:
+        return len(losses) > 1 and losses[-2] - losses[-1] <= self.tol * abs(losses[-2])
 
     def _adopt(self, table: Table) -> None:
         self._table = table
         self.user_ids_, self.item_ids_ = table.users.values, table.items.values
 
-    def _fitted(self, U: np.ndarray, V: np.ndarray, bias: tuple, losses: list[float]) -> dict:
-        f = self.n_components
-        return {
-            "user_factors_": U[:, :f].copy(),
-            "item_factors_": V[:, :f].copy(),
-            "user_bias_": bias[0],
-            "item_bias_": bias[1],
-            "loss_curve_": list(losses),
-            "n_iter_": len(losses),
-        }
-
-    def _empty_biases(self, table: Table) -> tuple[np.ndarray | None, np.ndarray | None]:
-        if not getattr(self, "biases", False):
-            return None, None
-        dtype = table.matrix.dtype
-        return np.zeros(len(table.users), dtype), np.zeros(len(table.items), dtype)
-
-    def _method(self) -> str:
-        """How rows with many entries are solved."""
-        if self.solver != "auto":
-            return self.solver
-        return "cholesky" if self.n_components <= self._largest_exact else "cg"
+    def _alphas(self) -> tuple[float, float]:
+        """The penalties of users and of items."""
+        pair = self.alpha if isinstance(self.alpha, tuple | list) else (self.alpha, self.alpha)
+        if len(pair) != 2 or not all(isinstance(a, Real) and a >= 0 for a in pair):
+            raise ValueError(f"alpha has to be a number or two, not below 0; got {self.alpha!r}.")
+        return float(pair[0]), float(pair[1])
 
     def _center(self, matrix: Any) -> float:
         """The global bias."""
         raise NotImplementedError
 
-    def _initial(self, matrix: Any, random_state: np.random.RandomState) -> np.ndarray:
+    def _begin(self, table: Table, random_state: np.random.RandomState) -> Any:
+        """What iterations work on."""
         raise NotImplementedError
 
-    def _sides(self, matrix: Any) -> Side:
-        """Rows (of a CSR matrix) or columns (of a CSC matrix) and what is wanted of them."""
+    def _sweep(self, state: Any) -> float:
+        """Go through all ratings once, in place; return the objective."""
         raise NotImplementedError
 
-    def _sweep(self, users: Side, items: Side, U: np.ndarray, V: np.ndarray, bias: tuple) -> float:
-        """Solve for the users and then for the items, in place; return the objective."""
+    def _fitted(self, state: Any, losses: list[float]) -> dict[str, Any]:
+        """The fitted attributes."""
         raise NotImplementedError
 
     def _solve_rows(self, rows: Any, of_items: bool) -> tuple[np.ndarray, np.ndarray | None]:

@@ -12,11 +12,12 @@ from fastml._native import als as native
 from fastml._native.gemm import gemm
 from fastml._runtime.threads import n_threads
 from fastml.metrics._ranking import ndcg_at_k
-from fastml.recommendation._base import Factorization, Side, padded, padded_copy
+from fastml.recommendation._alternating import Alternating, Side
+from fastml.recommendation._base import padded, padded_copy
 from fastml.recommendation._ratings import csr_of, pairs_of, values_of
 
 
-class ImplicitALS(Factorization):
+class ImplicitALS(Alternating):
     """Factors for what users did: how often they listened, bought or looked.
 
     Minimises the sum over all pairs of users and items, observed or not, of c (p - u·v)², plus
@@ -100,12 +101,11 @@ class ImplicitALS(Factorization):
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        **Factorization._parameter_constraints,
+        **Alternating._parameter_constraints,
         "alpha": [Interval(Real, 0, None, closed="left")],
         "confidence": [Interval(Real, 0, None, closed="neither")],
     }
     _ones = True
-    _largest_exact = 32
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ class ImplicitALS(Factorization):
             raise ValueError("Values of implicit feedback must not be negative.")
         return 0.0
 
-    def _sides(self, matrix: Any) -> Side:
+    def _side(self, matrix: Any) -> Side:
         weight = matrix.data * matrix.dtype.type(self.confidence)
         scale = np.sqrt(weight)
         target = np.divide(1 + weight, scale, out=np.zeros_like(scale), where=scale > 0)
@@ -194,7 +194,8 @@ class ImplicitALS(Factorization):
         gemm(white_x, inverse.astype(dtype), x, threads)
         return error + penalty, float(gram.trace())
 
-    def _sweep(self, users, items, U, V, bias):
+    def _sweep(self, state):
+        users, items, U, V, _ = state
         method = self._method()
         self._half(users, V, U, method)
         loss, squares = self._half(items, U, V, method, measure=True)
@@ -209,5 +210,5 @@ class ImplicitALS(Factorization):
         fixed = self.user_factors_ if of_items else self.item_factors_
         x = padded(rows.shape[0], self.n_components, fixed.dtype)
         if len(x):
-            self._half(self._sides(rows), padded_copy(fixed), x, "cholesky")
+            self._half(self._side(rows), padded_copy(fixed), x, "cholesky")
         return x[:, : self.n_components].copy(), None

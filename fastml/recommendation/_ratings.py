@@ -120,6 +120,14 @@ def without_duplicates(matrix: Any, duplicates: str) -> Any:
     return sparse.csr_matrix((data, matrix.indices[first], indptr), shape=matrix.shape)
 
 
+def without_entries(matrix: Any, places: np.ndarray) -> Any:
+    """The matrix without the entries at some places in its data."""
+    kept = np.ones(matrix.nnz, bool)
+    kept[places] = False
+    indptr = np.append(0, np.cumsum(kept))[matrix.indptr]
+    return sparse.csr_matrix((matrix.data[kept], matrix.indices[kept], indptr), shape=matrix.shape)
+
+
 def pairs_of(X: Any, users: Ids, items: Ids) -> tuple[np.ndarray, np.ndarray]:
     """The places of the users and items of pairs, or of the entries of a sparse matrix."""
     if sparse.issparse(X):
