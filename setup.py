@@ -21,6 +21,7 @@ FAMILIES = {
     "kernel_kmeans": "kernel_kmeans",
     "kmeans": "kmeans",
     "kmedians": "kmedians",
+    "likelihood": "likelihood",
     "linear_svm": "linear_svm",
     "neighbors": "neighbors",
     "pairwise": "pairwise",

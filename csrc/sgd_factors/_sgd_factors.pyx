@@ -1,4 +1,4 @@
-"""Gradient descent on ratings. Arguments are already validated; see csrc/sgd_factors/sgd_factors.h."""
+"""Gradient descent on ratings. Arguments are already validated; see sgd_factors.h."""
 
 from cython cimport floating
 from libc.stdint cimport int32_t, uint64_t
@@ -100,6 +100,7 @@ def descend_epoch(
     steps.rate, steps.bias_penalty, steps.adaptive, steps.biases = (
         rate, bias_penalty, adaptive, biases)
     with nogil:
-        status = c_descend_epoch(cells, &diagonals[0], steps, users, items, f, ld, &error, n_threads)
+        status = c_descend_epoch(
+            cells, &diagonals[0], steps, users, items, f, ld, &error, n_threads)
     check(status)
     return error

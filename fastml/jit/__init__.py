@@ -5,11 +5,13 @@ Numba is imported when the first function is compiled, not before.
 
 from fastml.jit._criterion import Criterion, criterion
 from fastml.jit._function import NotCompilable
+from fastml.jit._likelihood import Likelihood, likelihood
 from fastml.jit._pairs import compile_pair, distances, gram, is_compiled, pair_address
 from fastml.jit._scalar import ScalarKernel, kernel
 
 __all__ = [
     "Criterion",
+    "Likelihood",
     "NotCompilable",
     "ScalarKernel",
     "compile_pair",
@@ -18,5 +20,6 @@ __all__ = [
     "gram",
     "is_compiled",
     "kernel",
+    "likelihood",
     "pair_address",
 ]

@@ -1,6 +1,6 @@
-"""Where Numba is at work: from a function of two vectors to addresses of C functions.
+"""Where Numba is at work: from a user's function to the address of a C function.
 
-Both kinds are a few lines of generated Python around the user's function, which is compiled first
+All kinds are a few lines of generated Python around the user's function, which is compiled first
 and inlined into them. They have C's calling convention, hold no lock and start no thread.
 """
 
@@ -10,6 +10,8 @@ import inspect
 import linecache
 import re
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -59,6 +61,21 @@ def pair(x_, y_, d):
 """
 
 
+_BLOCK = """
+def block(ratings_, scores_, n, value_, first_, second_):
+    ratings = carray(ratings_, (n,))
+    scores = carray(scores_, (n,))
+    value = carray(value_, (n,))
+    first = carray(first_, (n,))
+    second = carray(second_, (n,))
+    for k in range(n):
+        try:
+            value[k], first[k], second[k] = f(ratings[k], scores[k])
+        except Exception:
+            value[k] = first[k] = second[k] = nan
+"""
+
+
 @intrinsic
 def pointer_at(typingctx, address, dtype):  # type: ignore[no-untyped-def]
     pointer = types.CPointer(dtype.dtype)
@@ -101,6 +118,46 @@ def compile_pair(
     return _compile(function, dtype, slots, _PAIR, signature, constants)
 
 
+def compile_likelihood(function: Function, dtype: np.dtype) -> Any:
+    """Compile a `Likelihood` (csrc/likelihood/likelihood.h); the result has its `address`."""
+    scalar = numba.from_dtype(dtype)
+    pointer = types.CPointer(scalar)
+    signature = types.void(pointer, pointer, types.intp, pointer, pointer, pointer)
+    with _explained(function.name):
+        dispatcher = function.python
+        if isinstance(dispatcher, FunctionType):
+            dispatcher = _dispatcher(dispatcher, _OPTIONS, {})
+        dispatcher.compile((scalar, scalar))
+        returned = dispatcher.overloads[scalar, scalar].signature.return_type
+        if not (isinstance(returned, types.BaseTuple) and all(map(_is_real, returned))) or (
+            len(returned) != 3
+        ):
+            reason = "it has to return the log-likelihood and its first and second derivative"
+            raise NotCompilable(function.name, f"{reason}, not {_plain(str(returned))}")
+        namespace = {"carray": numba.carray, "f": dispatcher, "nan": float("nan")}
+        exec(_BLOCK, namespace)
+        return numba.cfunc(signature)(namespace["block"])
+
+
+def _is_real(kind: Any) -> bool:
+    return isinstance(kind, (types.Float, types.Integer, types.Boolean))
+
+
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """Numba's warnings left out, and its errors in a line."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NumbaWarning)
+            yield
+    except NotCompilable:
+        raise
+    # Whatever goes wrong in there, from an unknown function to a limit of LLVM's.
+    except Exception as error:
+        reason, where = explain(error)
+        raise NotCompilable(name, reason, where) from error
+
+
 def _compile(
     function: Function,
     dtype: np.dtype,
@@ -109,23 +166,15 @@ def _compile(
     signature: Any,
     constants: dict[str, Any],
 ) -> Any:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NumbaWarning)
-            namespace = constants | {"carray": numba.carray, "pointer_at": pointer_at}
-            options = _OPTIONS | (_REASSOCIATE if function.reassociate else {})
-            namespace |= {f"p{i}": _constant(slot, options) for i, slot in enumerate(slots)}
-            namespace["f"] = _typed(function, dtype, slots, namespace, options)
-            source = template.format(load=_load(slots, namespace), arguments=_arguments(slots))
-            exec(source, namespace)
-            name = "row" if "row" in namespace else "pair"
-            return numba.cfunc(signature)(namespace[name])
-    except NotCompilable:
-        raise
-    # Whatever goes wrong in there, from an unknown function to a limit of LLVM's.
-    except Exception as error:
-        reason, where = explain(error)
-        raise NotCompilable(function.name, reason, where) from error
+    with _explained(function.name):
+        namespace = constants | {"carray": numba.carray, "pointer_at": pointer_at}
+        options = _OPTIONS | (_REASSOCIATE if function.reassociate else {})
+        namespace |= {f"p{i}": _constant(slot, options) for i, slot in enumerate(slots)}
+        namespace["f"] = _typed(function, dtype, slots, namespace, options)
+        source = template.format(load=_load(slots, namespace), arguments=_arguments(slots))
+        exec(source, namespace)
+        name = "row" if "row" in namespace else "pair"
+        return numba.cfunc(signature)(namespace[name])
 
 
 def _typed(
@@ -148,7 +197,7 @@ def _typed(
         dispatcher.disable_compile()  # these types, whose arrays cannot be written to
     returned = dispatcher.overloads[signature].signature.return_type
     value = returned.type if isinstance(returned, types.Optional) else returned
-    if not isinstance(value, (types.Float, types.Integer, types.Boolean)):
+    if not _is_real(value):
         raise NotCompilable(function.name, f"it returns {_plain(str(returned))}, not a real number")
     return dispatcher
 

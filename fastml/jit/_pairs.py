@@ -129,6 +129,16 @@ def pair_address(f: Any, dtype: Any = np.float64, **params: Any) -> int:
     return _once(function.name, (_key(function), dtype, found, values), build)[0].address
 
 
+def likelihood_address(f: Any, dtype: Any) -> int:
+    """The address of a `Likelihood` (csrc/likelihood/likelihood.h) that calls `f`."""
+    function, dtype = unwrap(f), np.dtype(dtype)
+    key = (_key(function), "likelihood", dtype)
+    code = _once(
+        function.name, key, lambda compiler: compiler.compile_likelihood(function, dtype)
+    )
+    return code.address
+
+
 def is_compiled(f: Any, dtype: Any = np.float64, **params: Any) -> bool:
     """Whether `compile_pair` would find it compiled, so that even a few pairs are worth it."""
     function = unwrap(f)
