@@ -133,9 +133,7 @@ def likelihood_address(f: Any, dtype: Any) -> int:
     """The address of a `Likelihood` (csrc/likelihood/likelihood.h) that calls `f`."""
     function, dtype = unwrap(f), np.dtype(dtype)
     key = (_key(function), "likelihood", dtype)
-    code = _once(
-        function.name, key, lambda compiler: compiler.compile_likelihood(function, dtype)
-    )
+    code = _once(function.name, key, lambda compiler: compiler.compile_likelihood(function, dtype))
     return code.address
 
 

@@ -316,8 +316,8 @@ SUBJECTS = [
     *(
         Subject(
             f"recommendation.{name}",
-            {"n_components": 3, "max_iter": 4, "random_state": 0},
-            long=({"n_components": 60, "max_iter": 10_000, "tol": 0, "solver": solver},),
+            {"n_components": 3, "max_iter": 4, "random_state": 0} | own,
+            long=({"n_components": 60, "max_iter": 10_000, "tol": 0} | solver,),
             call=_of_ratings,
             like="decomposition.NMF",
             unspecified={"huge": "squares overflow"}
@@ -325,7 +325,12 @@ SUBJECTS = [
             | dict.fromkeys(("csr_messy", "csr_empty"), "duplicates, and no ratings, are errors")
             | {"random": "so they are here"},
         )
-        for name, solver in (("ALS", "cholesky"), ("ImplicitALS", "cg"))
+        for name, own, solver in (
+            ("ALS", {}, {"solver": "cholesky"}),
+            ("ImplicitALS", {}, {"solver": "cg"}),
+            ("SGDFactorization", {}, {}),
+            ("GLMFactorization", {"likelihood": "gaussian"}, {"solver": "cg"}),
+        )
     ),
     Subject(
         "metrics.pairwise.rbf_kernel",
