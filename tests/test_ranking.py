@@ -21,15 +21,16 @@ def rank_naive(U, V, bias, seen, k):
 
 def rank(U, V, bias, seen, k, threads):
     items, scores = np.empty((len(U), k), np.int32), np.empty((len(U), k), U.dtype)
-    indptr = indices = None
+    skipped = (None, None, None)
     if seen is not None:
-        indptr, indices = seen.indptr.astype(np.intp), seen.indices.astype(np.int32)
-    rank_items(U, V, bias, indptr, indices, items, scores, threads)
+        indptr = seen.indptr.astype(np.intp)
+        skipped = indptr[:-1].copy(), indptr[1:].copy(), seen.indices.astype(np.int32)
+    rank_items(U, V, bias, *skipped, items, scores, threads)
     return items, scores
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("n_users", [1, 7, 8, 401])
+@pytest.mark.parametrize("n_users", [1, 2, 8, 50, 401])
 @pytest.mark.parametrize("n_items", [1, 47, 600])
 @pytest.mark.parametrize("f", [1, 5, 64, 1100])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -301,13 +301,20 @@ template <class T, int s = 1> FML_INLINE void transpose(typename Simd<T>::Vec* b
     }
 }
 
-// Lane l of what comes back: the sum of the lanes of block[l], of which there are as many.
-template <class T> FML_INLINE typename Simd<T>::Vec sums_of(typename Simd<T>::Vec* block) {
-    transpose<T>(block);
-    FML_UNROLL
-    for (int s = Simd<T>::lanes / 2; s; s /= 2)
-        for (int l = 0; l < s; ++l) block[l] = block[l] + block[l + s];
-    return block[0];
+// Lane l of what comes back: the sum of the lanes of block[l], of which there are as many. Halves are
+// added while they change places: of a transposition that leaves out what is added up already.
+template <class T, int s = Simd<T>::lanes / 2>
+FML_INLINE typename Simd<T>::Vec sums_of(typename Simd<T>::Vec* block) {
+    if constexpr (s > 0) {
+        FML_UNROLL
+        for (int i = 0; i < s; ++i) {
+            exchange<T, s>(block[i], block[i + s]);
+            block[i] = block[i] + block[i + s];
+        }
+        return sums_of<T, s / 2>(block);
+    } else {
+        return block[0];
+    }
 }
 
 // The number of the lowest set bit; bits is not 0.

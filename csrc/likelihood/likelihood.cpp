@@ -33,7 +33,8 @@ Status evaluate(Likelihood<T> likelihood, const T* ratings, const T* scores, ptr
     n_threads = threads_for(static_cast<double>(n) * likelihood_cost, n_threads);
     return parallel(ceil_div(n, size), n_threads, [&](ptrdiff_t b, int) {
         const ptrdiff_t e = b * size;
-        likelihood(ratings + e, scores + e, std::min(size, n - e), value + e, first + e, second + e);
+        likelihood(ratings + e, scores + e, std::min(size, n - e), value + e, first + e,
+                   second + e);
     });
 }
 
@@ -69,13 +70,13 @@ Status damp(const Scored<T>& rows, Likelihood<T> likelihood, const double* penal
     return status;
 }
 
-#define FML_INSTANTIATE(T)                                                                       \
-    template Likelihood<T> likelihood_of<T>(Family) noexcept;                                    \
-    template Status evaluate(Likelihood<T>, const T*, const T*, ptrdiff_t, T*, T*, T*,           \
-                             int) noexcept;                                                      \
-    template Status linearise(const Scored<T>&, Likelihood<T>, const T*, T*, T*, T*, double*,    \
-                              int) noexcept;                                                     \
-    template Status damp(const Scored<T>&, Likelihood<T>, const double*, const T*, T*, T*, T*,   \
+#define FML_INSTANTIATE(T)                                                                     \
+    template Likelihood<T> likelihood_of<T>(Family) noexcept;                                  \
+    template Status evaluate(Likelihood<T>, const T*, const T*, ptrdiff_t, T*, T*, T*,         \
+                             int) noexcept;                                                    \
+    template Status linearise(const Scored<T>&, Likelihood<T>, const T*, T*, T*, T*, double*,  \
+                              int) noexcept;                                                   \
+    template Status damp(const Scored<T>&, Likelihood<T>, const double*, const T*, T*, T*, T*, \
                          const double*, double*, int) noexcept;
 FML_INSTANTIATE(float)
 FML_INSTANTIATE(double)

@@ -46,7 +46,8 @@ template <class T> struct Bernoulli {
     using Vec = typename Simd<T>::Vec;
     FML_INLINE void run(const Vec& r, const Vec& s, Vec& value, Vec& first, Vec& second) const {
         const Vec zero = broadcast<Vec>(T(0)), one = broadcast<Vec>(T(1));
-        const Vec small = vexp<T>(zero - absolute<T>(s));  // of the likelier outcome: never overflows
+        const Vec small =
+            vexp<T>(zero - absolute<T>(s));  // of the likelier outcome: never overflows
         const Vec share = one / (one + small), rest = small * share;
         const Vec p = select(s < zero, rest, share);
         value = r * s - select(s < zero, zero, s) - vlog<T>(one + small);

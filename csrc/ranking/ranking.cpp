@@ -22,8 +22,6 @@ namespace {
 
 template <class T> constexpr T infinity = std::numeric_limits<T>::infinity();
 
-// To lay out the items for fewer users than this costs more than it brings.
-constexpr ptrdiff_t few = 8;
 // Users of a task, who pass for each panel of items: in L2, and enough for a panel to come from L3.
 constexpr ptrdiff_t most_users = 4 * block_unit;
 
@@ -31,7 +29,7 @@ template <class T> class Ranking {
   public:
     Ranking(const Scores<T>& of, ptrdiff_t k, int n_threads) noexcept
         : of_(of), k_(k), capacity_(ceil_div(2 * k + 64, list_unit) * list_unit),
-          n_threads_(threads_for(static_cast<double>(of.n_users) * of.n_items * of.f, n_threads)) {}
+          n_threads_(n_threads) {}
 
     // For many users: the scores as tiles.
     Status run(std::int32_t* items, T* scores) noexcept {
@@ -43,8 +41,10 @@ template <class T> class Ranking {
         Scratch<T> scratch(own * n_threads_), limits(block * n_threads_);
         Lists lists(block * n_threads_, capacity_);
         if (!packed || !bias || !scratch || !limits || !lists) return Status::no_memory;
-        const Status status = parallel(
-            panels, n_threads_, [&](ptrdiff_t j, int) { pack(j, packed.get(), bias.get()); });
+        const Status status = parallel(panels, n_threads_, [&](ptrdiff_t j, int) {
+            const ptrdiff_t first = j * shape_.cols;
+            pack(first, packed.get() + first * of_.f, bias.get() + first);
+        });
         if (status != Status::ok) return status;
         const auto pack_block = FML_PICK(pack_users<T>);
         const auto rank = FML_PICK(rank_panel<T>);
@@ -54,7 +54,7 @@ template <class T> class Ranking {
             T *limit = limits.get() + worker * block, *rows = scratch.get() + worker * own;
             std::fill(limit, limit + block, infinity<T>);
             for (ptrdiff_t i = 0; i < n; ++i) {
-                lists.clear(worker * block + i, k_, capacity_);
+                lists.clear(worker * block + i, worker * block + i, k_, capacity_);
                 limit[i] = -infinity<T>;
                 skip_seen(mine[i], first + i, 0);
             }
@@ -67,27 +67,50 @@ template <class T> class Ranking {
         });
     }
 
-    // For few users, each part of the items by itself.
+    // For few users, each part of the items by itself, laid out when its turn comes.
     Status run_few(std::int32_t* items, T* scores) noexcept {
-        const ptrdiff_t part = std::max(block_unit, (1 << 17) / of_.f);
-        const ptrdiff_t parts = ceil_div(of_.n_items, part), n_lists = of_.n_users * parts;
-        Lists lists(n_lists, capacity_);
-        Scratch<T> limits(n_lists);
-        if (!lists || !limits) return Status::no_memory;
-        const auto rank = FML_PICK(rank_row<T>);
-        const Status status = parallel(n_lists, n_threads_, [&](ptrdiff_t t, int) {
-            const ptrdiff_t i = t / parts, begin = t % parts * part;
-            lists.clear(t, k_, capacity_);
-            limits[t] = -infinity<T>;
-            skip_seen(lists.get()[t], i, begin);
-            rank(of_.users + i * of_.f, of_.items, of_.bias, begin,
-                 std::min(begin + part, of_.n_items), of_.f, limits.get() + t, lists.get() + t);
+        const ptrdiff_t n = of_.n_users, panels = ceil_div(n, shape_.rows);
+        const ptrdiff_t rows = n == 1 ? 1 : panels * shape_.rows;
+        const ptrdiff_t part =
+            ceil_div(ceil_div(of_.n_items, few_parts()), shape_.cols) * shape_.cols;
+        const ptrdiff_t parts = ceil_div(of_.n_items, part), size = aligned(shape_.cols * of_.f);
+        const ptrdiff_t own = size + aligned(shape_.cols) + spill_size(shape_, of_.f, panels);
+        // One user is a matter of memory: at the pace of what is passed over.
+        const double work =
+            static_cast<double>(of_.n_items) * of_.f * (n == 1 ? passed_over : rows);
+        const int threads = threads_for(work, n_threads_);
+        Lists lists(rows * parts, capacity_);
+        Scratch<T> limits(rows * parts), users(rows * of_.f), scratch(aligned(own) * threads);
+        if (!lists || !limits || !users || !scratch) return Status::no_memory;
+        if (n > 1) FML_PICK(pack_users<T>)(of_.users, n, of_.f, users.get());
+        const auto rank = FML_PICK(rank_panel<T>);
+        const auto rank_one = FML_PICK(rank_row<T>);
+        const Status status = parallel(parts, threads, [&](ptrdiff_t p, int worker) {
+            const ptrdiff_t begin = p * part, end = std::min(begin + part, of_.n_items);
+            Shortlist<T>* mine = lists.get() + p * rows;
+            T* limit = limits.get() + p * rows;
+            std::fill(limit, limit + rows, infinity<T>);
+            for (ptrdiff_t i = 0; i < n; ++i) {
+                lists.clear(p * rows + i, i * parts + p, k_, capacity_);
+                limit[i] = -infinity<T>;
+                skip_seen(mine[i], i, begin);
+            }
+            if (n == 1) {
+                rank_one(of_.users, of_.items, of_.bias, begin, end, of_.f, limit, mine);
+                return;
+            }
+            T *panel = scratch.get() + worker * aligned(own), *bias = panel + size;
+            for (ptrdiff_t j = begin; j < end; j += shape_.cols) {
+                pack(j, panel, bias);
+                rank(users.get(), panels, panel, of_.f, bias + aligned(shape_.cols), bias, j, limit,
+                     mine);
+            }
         });
         if (status != Status::ok) return status;
-        for (ptrdiff_t i = 0; i < of_.n_users; ++i) {
-            Shortlist<T>& all = lists.get()[i * parts];
+        for (ptrdiff_t i = 0; i < n; ++i) {
+            Shortlist<T>& all = lists.get()[i];
             for (ptrdiff_t p = 1; p < parts; ++p) {
-                const Shortlist<T>& list = (&all)[p];
+                const Shortlist<T>& list = lists.get()[p * rows + i];
                 std::copy_n(list.scores, list.count, all.scores + all.count);
                 std::copy_n(list.items, list.count, all.items + all.count);
                 all.count += list.count;
@@ -98,7 +121,14 @@ template <class T> class Ranking {
     }
 
   private:
-    // Lists and what is on them; those of one user are next to each other.
+    // A power of 2, so that threads get as many each; lists are short work only if parts are long.
+    ptrdiff_t few_parts() const {
+        ptrdiff_t parts = 1;
+        while (parts < 16 && parts * 2 <= of_.n_items * of_.f >> 16) parts *= 2;
+        return parts;
+    }
+
+    // Lists and what is on them: list l keeps that in a slot, those of one user next to each other.
     struct Lists {
         Scratch<T> scores;
         Scratch<std::int32_t> items;
@@ -107,9 +137,9 @@ template <class T> class Ranking {
             : scores(n * capacity), items(n * capacity), lists(n) {}
         explicit operator bool() const noexcept { return scores && items && lists; }
         Shortlist<T>* get() const { return lists.get(); }
-        void clear(ptrdiff_t l, ptrdiff_t k, ptrdiff_t capacity) const {
-            lists[l] = {scores.get() + l * capacity,
-                        items.get() + l * capacity,
+        void clear(ptrdiff_t l, ptrdiff_t slot, ptrdiff_t k, ptrdiff_t capacity) const {
+            lists[l] = {scores.get() + slot * capacity,
+                        items.get() + slot * capacity,
                         0,
                         k,
                         capacity,
@@ -119,20 +149,21 @@ template <class T> class Ranking {
     };
 
     void skip_seen(Shortlist<T>& list, ptrdiff_t user, ptrdiff_t item) const {
-        if (!of_.seen_indptr) return;
-        list.seen = of_.seen + of_.seen_indptr[user];
-        list.seen_end = of_.seen + of_.seen_indptr[user + 1];
+        if (!of_.seen_begin) return;
+        list.seen = of_.seen + of_.seen_begin[user];
+        list.seen_end = of_.seen + of_.seen_end[user];
         if (item) list.seen = std::lower_bound(list.seen, list.seen_end, item);
     }
 
-    void pack(ptrdiff_t j, T* packed, T* bias) const {
-        const ptrdiff_t first = j * shape_.cols, n = std::min(shape_.cols, of_.n_items - first);
-        pack_(of_.items + first * of_.f, n, of_.f, packed + first * of_.f);
-        std::fill(bias + first, bias + first + shape_.cols, -infinity<T>);
+    // The items from `first` on as a panel, and their bias.
+    void pack(ptrdiff_t first, T* panel, T* bias) const {
+        const ptrdiff_t n = std::min(shape_.cols, of_.n_items - first);
+        pack_(of_.items + first * of_.f, n, of_.f, panel);
+        std::fill(bias, bias + shape_.cols, -infinity<T>);
         if (of_.bias)
-            std::copy_n(of_.bias + first, n, bias + first);
+            std::copy_n(of_.bias + first, n, bias);
         else
-            std::fill_n(bias + first, n, T(0));
+            std::fill_n(bias, n, T(0));
     }
 
     void write(Shortlist<T>& list, std::int32_t* items, T* scores) const {
@@ -169,7 +200,7 @@ template <class T>
 Status rank_items(const Scores<T>& of, ptrdiff_t k, std::int32_t* items, T* scores,
                   int n_threads) noexcept {
     Ranking<T> ranking(of, k, n_threads);
-    return of.n_users < few ? ranking.run_few(items, scores) : ranking.run(items, scores);
+    return of.n_users <= most_users ? ranking.run_few(items, scores) : ranking.run(items, scores);
 }
 
 template Status rank_items(const Scores<float>&, ptrdiff_t, std::int32_t*, float*, int) noexcept;

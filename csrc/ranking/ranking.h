@@ -7,11 +7,11 @@
 namespace fastml {
 
 // Scores u·v + bias of items for users; both are (·, f), f >= 1, and bias may be null. Items
-// seen[seen_indptr[i]:seen_indptr[i + 1]], in ascending order, are not for user i; null: there are none.
+// seen[seen_begin[i]:seen_end[i]], in ascending order, are not for user i; null: there are none.
 template <class T> struct Scores {
     const T *users, *items, *bias;
     std::ptrdiff_t n_users, n_items, f;
-    const std::ptrdiff_t* seen_indptr;
+    const std::ptrdiff_t *seen_begin, *seen_end;
     const std::int32_t* seen;
 };
 

@@ -100,6 +100,7 @@ FML_INLINE void score_items(const T* user, const T* items, std::ptrdiff_t f, T* 
 template <class T>
 void rank_row(const T* user, const T* items, const T* bias, std::ptrdiff_t begin,
               std::ptrdiff_t end, std::ptrdiff_t f, T* limit, Shortlist<T>* list) {
+    using Vec = typename Simd<T>::Vec;
     constexpr int lanes = Simd<T>::lanes;
     T scores[lanes];
     for (std::ptrdiff_t j = begin; j < end; j += lanes) {
@@ -107,15 +108,21 @@ void rank_row(const T* user, const T* items, const T* bias, std::ptrdiff_t begin
         if (n == lanes) {
             score_items(user, items + j * f, f, scores);
         } else {
-            for (std::ptrdiff_t r = 0; r < n; ++r) {
-                scores[r] = 0;
-                for (std::ptrdiff_t p = 0; p < f; ++p)
+            for (int r = 0; r < lanes; ++r) {
+                scores[r] = r < n ? T(0) : -std::numeric_limits<T>::infinity();
+                for (std::ptrdiff_t p = 0; r < n && p < f; ++p)
                     scores[r] += user[p] * items[(j + r) * f + p];
+                if (r < n && bias) scores[r] += bias[j + r];
             }
         }
-        for (std::ptrdiff_t r = 0; r < n; ++r) {
-            const T score = bias ? scores[r] + bias[j + r] : scores[r];
-            if (score > *limit) consider(*list, limit, j + r, score);
+        Vec sums = load<Vec>(scores);
+        if (bias && n == lanes) sums += load<Vec>(bias + j);
+        store(scores, sums);
+        unsigned above = below<T>(broadcast<Vec>(*limit), sums);
+        for (; above; above &= above - 1) {
+            const int r = lowest_bit(above);
+            // The limit may have risen since.
+            if (scores[r] > *limit) consider(*list, limit, j + r, scores[r]);
         }
     }
 }

@@ -111,11 +111,11 @@ Status descend_epoch(const Cells<T>& cells, const std::int32_t* diagonals, const
     return Status::ok;
 }
 
-#define FML_INSTANTIATE(T)                                                                       \
-    template Status deal_ratings(const Table<T>&, std::uint64_t, Rating<T>*, ptrdiff_t*,         \
-                                 int) noexcept;                                                  \
-    template Status descend_epoch(const Cells<T>&, const std::int32_t*, const Steps&,            \
-                                  const Factors<T>&, const Factors<T>&, ptrdiff_t, ptrdiff_t,    \
+#define FML_INSTANTIATE(T)                                                                    \
+    template Status deal_ratings(const Table<T>&, std::uint64_t, Rating<T>*, ptrdiff_t*,      \
+                                 int) noexcept;                                               \
+    template Status descend_epoch(const Cells<T>&, const std::int32_t*, const Steps&,         \
+                                  const Factors<T>&, const Factors<T>&, ptrdiff_t, ptrdiff_t, \
                                   double*, int) noexcept;
 FML_INSTANTIATE(float)
 FML_INSTANTIATE(double)

@@ -81,9 +81,8 @@ double descend(const Rating<T>* ratings, std::ptrdiff_t n, const Steps& steps,
                const Factors<T>& users, const Factors<T>& items, std::ptrdiff_t f,
                std::ptrdiff_t ld) {
     constexpr std::ptrdiff_t ahead = 4, line = 64 / sizeof(T);
-    const Stepper<T, fixed, adaptive> stepper{static_cast<T>(steps.rate),
-                                              static_cast<T>(steps.bias_penalty), T(1) / f,
-                                              steps.biases, ld};
+    const Stepper<T, fixed, adaptive> stepper{
+        static_cast<T>(steps.rate), static_cast<T>(steps.bias_penalty), T(1) / f, steps.biases, ld};
     double sum = 0;
     for (std::ptrdiff_t e = 0; e < n; ++e) {
         if (e + ahead < n) {
@@ -97,8 +96,8 @@ double descend(const Rating<T>* ratings, std::ptrdiff_t n, const Steps& steps,
         }
         const Rating<T>& now = ratings[e];
         const T error = stepper.run(now.value, users.rows + now.user * stepper.ld(),
-                                    items.rows + now.item * stepper.ld(),
-                                    users.records[now.user], items.records[now.item]);
+                                    items.rows + now.item * stepper.ld(), users.records[now.user],
+                                    items.records[now.item]);
         sum += static_cast<double>(error) * error;
     }
     return sum;
@@ -109,12 +108,18 @@ double descend_by_width(const Rating<T>* ratings, std::ptrdiff_t n, const Steps&
                         const Factors<T>& users, const Factors<T>& items, std::ptrdiff_t f,
                         std::ptrdiff_t ld) {
     switch (ld / step_unit) {
-    case 1: return descend<T, 1, adaptive>(ratings, n, steps, users, items, f, ld);
-    case 2: return descend<T, 2, adaptive>(ratings, n, steps, users, items, f, ld);
-    case 3: return descend<T, 3, adaptive>(ratings, n, steps, users, items, f, ld);
-    case 4: return descend<T, 4, adaptive>(ratings, n, steps, users, items, f, ld);
-    case 8: return descend<T, 8, adaptive>(ratings, n, steps, users, items, f, ld);
-    default: return descend<T, 0, adaptive>(ratings, n, steps, users, items, f, ld);
+        case 1:
+            return descend<T, 1, adaptive>(ratings, n, steps, users, items, f, ld);
+        case 2:
+            return descend<T, 2, adaptive>(ratings, n, steps, users, items, f, ld);
+        case 3:
+            return descend<T, 3, adaptive>(ratings, n, steps, users, items, f, ld);
+        case 4:
+            return descend<T, 4, adaptive>(ratings, n, steps, users, items, f, ld);
+        case 8:
+            return descend<T, 8, adaptive>(ratings, n, steps, users, items, f, ld);
+        default:
+            return descend<T, 0, adaptive>(ratings, n, steps, users, items, f, ld);
     }
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -13,6 +13,21 @@ from fastml._native.ranking import rank_items
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.threads import n_threads
 from fastml.recommendation._ratings import Table, column_of
+
+
+class Seen(NamedTuple):
+    """The items that users are not to be shown: indices[begin[i]:end[i]], ascending."""
+
+    begin: np.ndarray
+    end: np.ndarray
+    indices: np.ndarray
+
+    @classmethod
+    def of(cls, matrix: Any, rows: Any = slice(None)) -> Seen:
+        """Those with entries in some rows of a CSR matrix."""
+        begin, end = matrix.indptr[:-1][rows], matrix.indptr[1:][rows]
+        short = matrix.indices.astype(np.int32, copy=False)
+        return cls(begin.astype(np.intp), end.astype(np.intp), short)
 
 
 class Recommender:
@@ -55,9 +70,10 @@ class Recommender:
         """
         check_is_fitted(self)
         if sparse.issparse(users):
-            seen = self._checked_rows(users, len(self.item_ids_), "items")
-            factors, bias = self._solve_rows(seen, False)
-            ranked, scores = self._rank_for(factors, bias, seen if filter_seen else None, k)
+            rows = self._checked_rows(users, len(self.item_ids_), "items")
+            factors, bias = self._solve_rows(rows, False)
+            seen = Seen.of(rows) if filter_seen else None
+            ranked, scores = self._rank_for(factors, bias, seen, k)
         else:
             ranked, scores = self._rank(self._places("users", users), k, filter_seen)
         return _named(ranked, self.item_ids_), scores
@@ -65,10 +81,10 @@ class Recommender:
     def _rank(self, places: np.ndarray, k: int, filter_seen: bool) -> tuple:
         """The places of the best items for users of the fit, and the scores."""
         bias = None if self.user_bias_ is None else self.user_bias_[places]
-        seen = self._table.matrix[places] if filter_seen else None
+        seen = Seen.of(self._table.matrix, places) if filter_seen else None
         return self._rank_for(self.user_factors_[places], bias, seen, k)
 
-    def _rank_for(self, factors: np.ndarray, bias: np.ndarray | None, seen: Any, k: int) -> tuple:
+    def _rank_for(self, factors: np.ndarray, bias: np.ndarray | None, seen: Seen | None, k: int) -> tuple:
         ranked, scores = _ranked(factors, self.item_factors_, self.item_bias_, seen, k)
         scores += self.global_bias_ if bias is None else self.global_bias_ + bias[:, np.newaxis]
         return ranked, scores
@@ -97,10 +113,8 @@ class Recommender:
         places = self._places("items", items)
         norms = np.sqrt(np.square(self.item_factors_).sum(axis=1, keepdims=True))
         unit = self.item_factors_ / np.where(norms > 0, norms, 1)
-        itself = sparse.csr_matrix(
-            (np.ones(len(places), unit.dtype), places, np.arange(len(places) + 1)),
-            shape=(len(places), len(unit)),
-        )
+        at = np.arange(len(places))
+        itself = Seen(at, at + 1, places.astype(np.int32, copy=False))
         k = min(k, max(1, len(unit) - 1))
         ranked, cosines = _ranked(np.ascontiguousarray(unit[places]), unit, None, itself, k)
         return _named(ranked, self.item_ids_), cosines
@@ -122,17 +136,15 @@ class Recommender:
 
 
 def _ranked(
-    users: np.ndarray, items: np.ndarray, bias: np.ndarray | None, seen: Any, k: int
+    users: np.ndarray, items: np.ndarray, bias: np.ndarray | None, seen: Seen | None, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
     if not isinstance(k, Integral) or k < 1:
         raise ValueError(f"k has to be an integer of at least 1, got {k!r}.")
     k = min(int(k), len(items))
     ranked, scores = np.empty((len(users), k), np.int32), np.empty((len(users), k), items.dtype)
     if len(users):
-        indptr = indices = None
-        if seen is not None:
-            indptr, indices = seen.indptr.astype(np.intp), seen.indices.astype(np.int32, copy=False)
-        rank_items(users, items, bias, indptr, indices, ranked, scores, n_threads())
+        skipped = seen or (None, None, None)
+        rank_items(users, items, bias, *skipped, ranked, scores, n_threads())
     return ranked, scores
 
 

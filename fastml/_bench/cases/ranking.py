@@ -44,13 +44,14 @@ def shortfall(data: Factors, items: np.ndarray) -> float:
 def rank(data: Factors, threads: int) -> Callable[[], Any]:
     from fastml._native.ranking import rank_items
 
-    indptr = data.seen.indptr.astype(np.intp)
     data.seen.sort_indices()
+    indptr = data.seen.indptr.astype(np.intp)
+    seen = indptr[:-1].copy(), indptr[1:].copy(), data.seen.indices
     shape = (len(data.users), data.k)
 
     def call() -> Any:
         items, scores = np.empty(shape, np.int32), np.empty(shape, np.float32)
-        rank_items(data.users, data.items, None, indptr, data.seen.indices, items, scores, threads)
+        rank_items(data.users, data.items, None, *seen, items, scores, threads)
         return items
 
     return call
