@@ -24,6 +24,8 @@ template <class T> constexpr T infinity = std::numeric_limits<T>::infinity();
 
 // Users of a task, who pass for each panel of items: in L2, and enough for a panel to come from L3.
 constexpr ptrdiff_t most_users = 4 * block_unit;
+// Enough that of the items after them few are better than the k-th best.
+constexpr ptrdiff_t first_items = 512;
 
 template <class T> class Ranking {
   public:
@@ -47,7 +49,6 @@ template <class T> class Ranking {
         });
         if (status != Status::ok) return status;
         const auto pack_block = FML_PICK(pack_users<T>);
-        const auto rank = FML_PICK(rank_panel<T>);
         return parallel(ceil_div(of_.n_users, block), n_threads_, [&](ptrdiff_t b, int worker) {
             const ptrdiff_t first = b * block, n = std::min(block, of_.n_users - first);
             Shortlist<T>* mine = lists.get() + worker * block;
@@ -60,51 +61,54 @@ template <class T> class Ranking {
             }
             pack_block(of_.users + first * of_.f, n, of_.f, rows);
             for (ptrdiff_t j = 0; j < of_.n_items; j += shape_.cols)
-                rank(rows, ceil_div(n, shape_.rows), packed.get() + j * of_.f, of_.f, rows + users,
-                     bias.get() + j, j, limit, mine);
+                rank_panel_(rows, ceil_div(n, shape_.rows), packed.get() + j * of_.f, of_.f,
+                            rows + users, bias.get() + j, j, limit, mine);
             for (ptrdiff_t i = 0; i < n; ++i)
                 write(mine[i], items + (first + i) * k_, scores + (first + i) * k_);
         });
     }
 
-    // For few users, each part of the items by itself, laid out when its turn comes.
+    // For few users, each part of the items by itself, laid out when its turn comes. The first items
+    // are done before all others: what is no better than the k-th best of them is on no list.
     Status run_few(std::int32_t* items, T* scores) noexcept {
-        const ptrdiff_t n = of_.n_users, panels = ceil_div(n, shape_.rows);
-        const ptrdiff_t rows = n == 1 ? 1 : panels * shape_.rows;
-        const ptrdiff_t part =
-            ceil_div(ceil_div(of_.n_items, few_parts()), shape_.cols) * shape_.cols;
-        const ptrdiff_t parts = ceil_div(of_.n_items, part), size = aligned(shape_.cols * of_.f);
-        const ptrdiff_t own = size + aligned(shape_.cols) + spill_size(shape_, of_.f, panels);
+        const ptrdiff_t n = of_.n_users, rows = n == 1 ? 1 : ceil_div(n, shape_.rows) * shape_.rows;
+        const ptrdiff_t cols = shape_.cols;
+        const ptrdiff_t part = ceil_div(ceil_div(of_.n_items, few_parts()), cols) * cols;
+        const ptrdiff_t parts = ceil_div(of_.n_items, part);
+        const ptrdiff_t head = parts == 1 ? 0 : std::min(part, ceil_div(first_items, cols) * cols);
+        const ptrdiff_t own = few_scratch(rows);
         // One user is a matter of memory: at the pace of what is passed over.
         const double work =
             static_cast<double>(of_.n_items) * of_.f * (n == 1 ? passed_over : rows);
         const int threads = threads_for(work, n_threads_);
         Lists lists(rows * parts, capacity_);
-        Scratch<T> limits(rows * parts), users(rows * of_.f), scratch(aligned(own) * threads);
-        if (!lists || !limits || !users || !scratch) return Status::no_memory;
+        Scratch<T> limits(rows * parts), start(rows), users(rows * of_.f), scratch(own * threads);
+        if (!lists || !limits || !start || !users || !scratch) return Status::no_memory;
         if (n > 1) FML_PICK(pack_users<T>)(of_.users, n, of_.f, users.get());
-        const auto rank = FML_PICK(rank_panel<T>);
-        const auto rank_one = FML_PICK(rank_row<T>);
-        const Status status = parallel(parts, threads, [&](ptrdiff_t p, int worker) {
-            const ptrdiff_t begin = p * part, end = std::min(begin + part, of_.n_items);
-            Shortlist<T>* mine = lists.get() + p * rows;
-            T* limit = limits.get() + p * rows;
-            std::fill(limit, limit + rows, infinity<T>);
+        std::fill(start.get(), start.get() + rows, infinity<T>);
+        std::fill(start.get(), start.get() + n, -infinity<T>);
+        const auto open = [&](ptrdiff_t p) {
+            std::copy_n(start.get(), rows, limits.get() + p * rows);
             for (ptrdiff_t i = 0; i < n; ++i) {
                 lists.clear(p * rows + i, i * parts + p, k_, capacity_);
-                limit[i] = -infinity<T>;
-                skip_seen(mine[i], i, begin);
+                skip_seen(lists.get()[p * rows + i], i, p * part);
             }
-            if (n == 1) {
-                rank_one(of_.users, of_.items, of_.bias, begin, end, of_.f, limit, mine);
-                return;
-            }
-            T *panel = scratch.get() + worker * aligned(own), *bias = panel + size;
-            for (ptrdiff_t j = begin; j < end; j += shape_.cols) {
-                pack(j, panel, bias);
-                rank(users.get(), panels, panel, of_.f, bias + aligned(shape_.cols), bias, j, limit,
-                     mine);
-            }
+        };
+        const auto scan = [&](ptrdiff_t p, ptrdiff_t begin, ptrdiff_t end, int worker) {
+            rank_part(users.get(), rows, begin, std::min(end, of_.n_items),
+                      scratch.get() + worker * own, limits.get() + p * rows,
+                      lists.get() + p * rows);
+        };
+        open(0);
+        if (head) {
+            scan(0, 0, head, 0);
+            for (ptrdiff_t i = 0; i < n; ++i)
+                if (lists.get()[i].count >= k_) limits[i] = shorten_(lists.get()[i]);
+            std::copy_n(limits.get(), rows, start.get());
+        }
+        const Status status = parallel(parts, threads, [&](ptrdiff_t p, int worker) {
+            if (p) open(p);
+            scan(p, p ? p * part : head, (p + 1) * part, worker);
         });
         if (status != Status::ok) return status;
         for (ptrdiff_t i = 0; i < n; ++i) {
@@ -126,6 +130,26 @@ template <class T> class Ranking {
         ptrdiff_t parts = 1;
         while (parts < 16 && parts * 2 <= of_.n_items * of_.f >> 16) parts *= 2;
         return parts;
+    }
+
+    // What rank_part needs: a panel, its biases, and what is spilled.
+    ptrdiff_t few_scratch(ptrdiff_t rows) const {
+        return aligned(shape_.cols * of_.f) + aligned(shape_.cols) +
+               aligned(spill_size(shape_, of_.f, rows / shape_.rows));
+    }
+
+    // Items [begin, end) for all users, who are packed unless there is but one.
+    void rank_part(const T* users, ptrdiff_t rows, ptrdiff_t begin, ptrdiff_t end, T* panel,
+                   T* limits, Shortlist<T>* lists) const {
+        if (rows == 1) {
+            rank_row_(of_.users, of_.items, of_.bias, begin, end, of_.f, limits, lists);
+            return;
+        }
+        T *bias = panel + aligned(shape_.cols * of_.f), *spill = bias + aligned(shape_.cols);
+        for (ptrdiff_t j = begin; j < end; j += shape_.cols) {
+            pack(j, panel, bias);
+            rank_panel_(users, rows / shape_.rows, panel, of_.f, spill, bias, j, limits, lists);
+        }
     }
 
     // Lists and what is on them: list l keeps that in a slot, those of one user next to each other.
@@ -190,6 +214,8 @@ template <class T> class Ranking {
     int n_threads_;
     TileShape shape_ = chosen_shape<T>();
     decltype(&baseline::pack_items<T>) pack_ = FML_PICK(pack_items<T>);
+    decltype(&baseline::rank_panel<T>) rank_panel_ = FML_PICK(rank_panel<T>);
+    decltype(&baseline::rank_row<T>) rank_row_ = FML_PICK(rank_row<T>);
     decltype(&baseline::shorten<T>) shorten_ = FML_PICK(shorten<T>);
     decltype(&baseline::write_in_order<T>) write_ = FML_PICK(write_in_order<T>);
 };

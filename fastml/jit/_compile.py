@@ -124,14 +124,13 @@ def compile_likelihood(function: Function, dtype: np.dtype) -> Any:
     pointer = types.CPointer(scalar)
     signature = types.void(pointer, pointer, types.intp, pointer, pointer, pointer)
     with _explained(function.name):
-        dispatcher = function.python
+        dispatcher: Any = function.python
         if isinstance(dispatcher, FunctionType):
             dispatcher = _dispatcher(dispatcher, _OPTIONS, {})
         dispatcher.compile((scalar, scalar))
         returned = dispatcher.overloads[scalar, scalar].signature.return_type
-        if not (isinstance(returned, types.BaseTuple) and all(map(_is_real, returned))) or (
-            len(returned) != 3
-        ):
+        kinds = list(returned) if isinstance(returned, types.BaseTuple) else []
+        if len(kinds) != 3 or not all(_is_real(kind) for kind in kinds):
             reason = "it has to return the log-likelihood and its first and second derivative"
             raise NotCompilable(function.name, f"{reason}, not {_plain(str(returned))}")
         namespace = {"carray": numba.carray, "f": dispatcher, "nan": float("nan")}

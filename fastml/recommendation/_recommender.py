@@ -84,7 +84,9 @@ class Recommender:
         seen = Seen.of(self._table.matrix, places) if filter_seen else None
         return self._rank_for(self.user_factors_[places], bias, seen, k)
 
-    def _rank_for(self, factors: np.ndarray, bias: np.ndarray | None, seen: Seen | None, k: int) -> tuple:
+    def _rank_for(
+        self, factors: np.ndarray, bias: np.ndarray | None, seen: Seen | None, k: int
+    ) -> tuple:
         ranked, scores = _ranked(factors, self.item_factors_, self.item_bias_, seen, k)
         scores += self.global_bias_ if bias is None else self.global_bias_ + bias[:, np.newaxis]
         return ranked, scores
