@@ -129,7 +129,7 @@ def compile_likelihood(function: Function, dtype: np.dtype) -> Any:
             dispatcher = _dispatcher(dispatcher, _OPTIONS, {})
         dispatcher.compile((scalar, scalar))
         returned = dispatcher.overloads[scalar, scalar].signature.return_type
-        kinds = list(returned) if isinstance(returned, types.BaseTuple) else []
+        kinds = getattr(returned, "types", ())  # of a tuple
         if len(kinds) != 3 or not all(_is_real(kind) for kind in kinds):
             reason = "it has to return the log-likelihood and its first and second derivative"
             raise NotCompilable(function.name, f"{reason}, not {_plain(str(returned))}")
