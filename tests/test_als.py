@@ -213,3 +213,25 @@ def test_predict_pairs(f, dtype, biases):
     if biases:
         expected += np.where(users >= 0, b[users], 0) + np.where(items >= 0, c[items], 0)
     np.testing.assert_allclose(out, expected, atol=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("method", ["cholesky", "cg"])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_so_long_that_threads_share_them(dtype, bias, method):
+    rng = np.random.default_rng(0)
+    n, m, f = (1 << 17) + 5000, (1 << 17) + 9000, 5
+    indices = np.r_[np.sort(rng.choice(m, n, replace=False)), np.arange(7)]
+    ratings = sparse.csr_matrix((rng.normal(size=n + 7), indices, [0, n, n + 7]), shape=(2, m))
+    Y = rng.normal(size=(m, f)).astype(dtype)
+    outcomes = [solve(ratings, Y, bias=bias, method=method, threads=t) for t in (1, 2, 3)]
+    for outcome in outcomes[1:]:
+        for one, many in zip(outcomes[0], outcome, strict=True):
+            np.testing.assert_array_equal(one, many)
+    x, biases, *sums = outcomes[0]
+    expected = solve_naive(ratings, Y, 0.7, False, bias, None, None)
+    np.testing.assert_allclose(x[0], expected[0][0], atol=TOLERANCE[dtype])
+    if bias:
+        np.testing.assert_allclose(biases[0], expected[1][0], atol=TOLERANCE[dtype])
+    if method == "cholesky":
+        np.testing.assert_allclose(sums, expected[2:], rtol=TOLERANCE[dtype])

@@ -7,6 +7,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "als/equations.h"
 #include "common/blocks.h"
 #include "common/isa.h"
 #include "common/scratch.h"
@@ -45,51 +46,121 @@ template <class Bench, class T> Bench bench_at(T* at, ptrdiff_t capacity, ptrdif
     return b;
 }
 
-template <class Bench, class T, class Block>
-Status solve_tasks(const Ratings<T>& ratings, const Regressors<T>& columns, const Ridge& ridge,
-                   Block block, T* x, T* bias, double* error, double* penalty,
-                   int n_threads) noexcept {
-    const ptrdiff_t ld = columns.ld, capacity = panel_rows<T>(ld);
-    const double f = static_cast<double>(columns.f);
-    const bool cg = ridge.method == Method::cg && !ridge.nonnegative;
-    const double entry = cg ? 4 * f * (ridge.steps + 2) : f * (f + 8) / 2;
-    const Tasks tasks(ratings.indptr, ratings.n, entry, cg ? 4 * f : f * f * f / 4);
-    const ptrdiff_t size = capacity * (ld + 4) + 2 * ld * ld + 6 * ld;
-    n_threads = threads_for(tasks.work, n_threads);
-    Scratch<T> scratch(size * n_threads);
-    Scratch<double> sums(2 * tasks.count);
-    if (!tasks.begin || !scratch || !sums) return Status::no_memory;
-    std::fill(sums.get(), sums.get() + 2 * tasks.count, 0.0);
-    const Status status = parallel(tasks.count, n_threads, [&](ptrdiff_t t, int worker) {
-        const Bench bench = bench_at<Bench>(scratch.get() + worker * size, capacity, ld);
-        double* sum = sums.get() + 2 * t;
-        block(ratings, columns, ridge, bench, tasks.begin[t], tasks.begin[t + 1], x, bias,
-              error ? sum : nullptr, sum + 1);
-    });
-    if (error) *error = 0;
-    *penalty = 0;
-    for (ptrdiff_t t = 0; t < tasks.count; ++t) {
-        if (error) *error += sums[2 * t];
-        *penalty += sums[2 * t + 1];
+// The kernels of one instruction set, each of which has a Bench of its own, all alike.
+template <class T, class Bench> struct Kernels {
+    void (*solve)(const Ratings<T>&, const Regressors<T>&, const Ridge&, const Bench&, ptrdiff_t,
+                  ptrdiff_t, T*, T*, double*, double*);
+    void (*collect)(const Ratings<T>&, const Regressors<T>&, const Ridge&, const Bench&, ptrdiff_t,
+                    ptrdiff_t, ptrdiff_t, bool, const Equations<T>&);
+    void (*finish)(const Ratings<T>&, const Regressors<T>&, const Ridge&, const Bench&, ptrdiff_t,
+                   const Equations<T>&, T*, T*, double*);
+    double (*squares)(const Ratings<T>&, const Regressors<T>&, const Ridge&, const Bench&,
+                      ptrdiff_t, ptrdiff_t, ptrdiff_t, T*, T*);
+};
+
+template <class T, class Bench> class Solving {
+  public:
+    Solving(const Ratings<T>& ratings, const Regressors<T>& columns, const Ridge& ridge,
+            const Kernels<T, Bench>& kernels, T* x, T* bias, int n_threads) noexcept
+        : ratings_(ratings), columns_(columns), ridge_(ridge), kernels_(kernels), x_(x),
+          bias_(bias), tasks_(ratings.indptr, ratings.n,
+                              cg() ? 4 * f() * (ridge.steps + 2) : f() * (f() + 8) / 2,
+                              cg() ? 4 * f() : f() * f() * f() / 4),
+          n_threads_(threads_for(tasks_.work, n_threads)), scratch_(size_ * n_threads_) {}
+
+    Status run(double* error, double* penalty) noexcept {
+        Scratch<double> sums(2 * tasks_.count);
+        if (!tasks_.begin || !scratch_ || !sums) return Status::no_memory;
+        std::fill(sums.get(), sums.get() + 2 * tasks_.count, 0.0);
+        Status status = parallel(tasks_.count, n_threads_, [&](ptrdiff_t t, int worker) {
+            double* sum = sums.get() + 2 * t;
+            kernels_.solve(ratings_, columns_, ridge_, bench(worker), tasks_.begin[t],
+                           tasks_.begin[t + 1], x_, bias_, error ? sum : nullptr, sum + 1);
+        });
+        if (error) *error = 0;
+        *penalty = 0;
+        for (ptrdiff_t t = 0; t < tasks_.count; ++t) {
+            if (error) *error += sums[2 * t];
+            *penalty += sums[2 * t + 1];
+        }
+        for (ptrdiff_t i = 0; status == Status::ok && i < ratings_.n; ++i)
+            if (is_long(ratings_.indptr[i + 1] - ratings_.indptr[i], ridge_))
+                status = run_long(i, error, penalty);
+        return status;
     }
-    return status;
-}
+
+  private:
+    bool cg() const { return ridge_.method == Method::cg && !ridge_.nonnegative; }
+    double f() const { return static_cast<double>(columns_.f); }
+    Bench bench(int worker) const {
+        return bench_at<Bench>(scratch_.get() + worker * size_, capacity_, ld_);
+    }
+
+    // A row of which every thread takes parts; those are added up in their order.
+    Status run_long(ptrdiff_t i, double* error, double* penalty) noexcept {
+        const ptrdiff_t n = ratings_.indptr[i + 1] - ratings_.indptr[i];
+        // Not more of them than there is room for.
+        const ptrdiff_t room = std::max<ptrdiff_t>(2, (1 << 24) / (ld_ * ld_));
+        const ptrdiff_t part = std::max(long_part, ceil_div(n, room)), parts = ceil_div(n, part);
+        const ptrdiff_t own = ld_ * ld_ + 2 * ld_;
+        Scratch<T> equations(own * parts);
+        Scratch<double> totals(parts);
+        if (!equations || !totals) return Status::no_memory;
+        const auto of = [&](ptrdiff_t p) {
+            T* A = equations.get() + p * own;
+            return Equations<T>{A, A + ld_ * ld_, A + ld_ * ld_ + ld_, totals.get() + p};
+        };
+        Status status = parallel(parts, n_threads_, [&](ptrdiff_t p, int worker) {
+            kernels_.collect(ratings_, columns_, ridge_, bench(worker), i, p * part,
+                             std::min((p + 1) * part, n), bias_ != nullptr, of(p));
+        });
+        if (status != Status::ok) return status;
+        T* all = equations.get();
+        for (ptrdiff_t p = 1; p < parts; ++p) {
+            for (ptrdiff_t e = 0; e < own; ++e) all[e] += all[p * own + e];
+            totals[0] += totals[p];
+        }
+        T *x = x_ + i * ld_, *bias = bias_ ? bias_ + i : nullptr;
+        kernels_.finish(ratings_, columns_, ridge_, bench(0), i, of(0), x, bias, penalty);
+        if (!error) return status;
+        status = parallel(parts, n_threads_, [&](ptrdiff_t p, int worker) {
+            totals[p] = kernels_.squares(ratings_, columns_, ridge_, bench(worker), i, p * part,
+                                         std::min((p + 1) * part, n), x, bias);
+        });
+        for (ptrdiff_t p = 0; p < parts; ++p) *error += totals[p];
+        return status;
+    }
+
+    const Ratings<T>& ratings_;
+    const Regressors<T>& columns_;
+    const Ridge& ridge_;
+    const Kernels<T, Bench>& kernels_;
+    T *x_, *bias_;
+    ptrdiff_t ld_ = columns_.ld, capacity_ = panel_rows<T>(ld_);
+    ptrdiff_t size_ = capacity_ * (ld_ + 4) + 2 * ld_ * ld_ + 6 * ld_;
+    Tasks tasks_;
+    int n_threads_;
+    Scratch<T> scratch_;
+};
 
 }  // namespace
 
 template <class T>
 Status solve_rows(const Ratings<T>& ratings, const Regressors<T>& columns, const Ridge& ridge, T* x,
                   T* bias, double* error, double* penalty, int n_threads) noexcept {
-#if FML_X86_REGIONS  // every instruction set has a Bench of its own, all alike
-    if (isa() == Isa::avx512)
-        return solve_tasks<avx512::Bench<T>>(ratings, columns, ridge, &avx512::solve_block<T>, x,
-                                             bias, error, penalty, n_threads);
-    if (isa() == Isa::avx2)
-        return solve_tasks<avx2::Bench<T>>(ratings, columns, ridge, &avx2::solve_block<T>, x, bias,
-                                           error, penalty, n_threads);
+#define FML_SOLVE(ISA)                                                                         \
+    {                                                                                          \
+        const Kernels<T, ISA::Bench<T>> kernels{&ISA::solve_block<T>, &ISA::collect_block<T>,  \
+                                                &ISA::finish_row<T>, &ISA::squares_block<T>};  \
+        return Solving<T, ISA::Bench<T>>(ratings, columns, ridge, kernels, x, bias, n_threads) \
+            .run(error, penalty);                                                              \
+    }
+#if FML_X86_REGIONS
+    if (isa() == Isa::avx512) FML_SOLVE(avx512)
+    if (isa() == Isa::avx2) FML_SOLVE(avx2)
 #endif
-    return solve_tasks<baseline::Bench<T>>(ratings, columns, ridge, &baseline::solve_block<T>, x,
-                                           bias, error, penalty, n_threads);
+    FML_SOLVE(baseline)
+#undef FML_SOLVE
 }
 
 template <class T>

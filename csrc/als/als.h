@@ -31,6 +31,7 @@ template <class T> struct Regressors {
     std::ptrdiff_t f, ld;
 };
 
+// Of rows with very many entries, cholesky and cg share the work among threads, and are exact.
 enum class Method : int { cholesky, cg, blocks };
 
 struct Ridge {
