@@ -12,6 +12,7 @@ from fastml.recommendation._base import padded_copy
 from fastml.recommendation._sgd import Places
 
 DTYPES = (np.float32, np.float64)
+GROUP = 7
 
 
 def kind(dtype):
@@ -33,6 +34,7 @@ def deal(R, parts, seed=5, threads=1):
         items.place,
         items.part,
         users.first,
+        GROUP,
         seed,
         out,
         begin,
@@ -55,6 +57,7 @@ def test_ratings_are_dealt_to_their_cells(dtype, parts):
             cell = cells[slice(*begin[a * parts + b : a * parts + b + 2])]
             assert (users.part[users.row_at[cell["user"]]] == a).all()
             assert (items.part[items.row_at[cell["item"]]] == b).all()
+            assert (np.diff(cell["user"] // GROUP) >= 0).all()
             assert ((users.first[a] <= cell["user"]) & (cell["user"] < users.first[a + 1])).all()
     found = sparse.csr_matrix(
         (cells["value"], (users.row_at[cells["user"]], items.row_at[cells["item"]])), R.shape

@@ -18,7 +18,7 @@ cdef extern from "sgd_factors/sgd_factors.h" namespace "fastml" nogil:
         const int32_t* item_place
         const int32_t* item_part
         const Py_ssize_t* first
-        Py_ssize_t parts
+        Py_ssize_t parts, group
 
     cdef cppclass Record[T]:
         pass
@@ -55,6 +55,7 @@ def deal_ratings(
     const int32_t[::1] item_place,    # IN, (items)
     const int32_t[::1] item_part,     # IN, (items)
     const Py_ssize_t[::1] first,      # IN, (parts + 1)
+    Py_ssize_t group,
     uint64_t seed,
     char[::1] out,                    # OUT, a Rating each
     Py_ssize_t[::1] begin,            # OUT, (parts * parts + 1)
@@ -65,7 +66,7 @@ def deal_ratings(
     cdef Status status
     table.indptr, table.indices, table.values = &indptr[0], &indices[0], &values[0]
     table.user_at, table.item_place, table.item_part = &user_at[0], &item_place[0], &item_part[0]
-    table.first, table.parts = &first[0], first.shape[0] - 1
+    table.first, table.parts, table.group = &first[0], first.shape[0] - 1, group
     with nogil:
         status = c_deal_ratings(table, seed, <Rating[floating]*>&out[0], &begin[0], n_threads)
     check(status)

@@ -57,11 +57,15 @@ void deal_part(const Table<T>& table, ptrdiff_t a, ptrdiff_t at, std::uint64_t s
         }
     }
     for (ptrdiff_t b = 0; b < table.parts; ++b) {
-        const ptrdiff_t cell = a * table.parts + b;
-        Rating<T>* mine = out + begin[cell];
+        const ptrdiff_t cell = a * table.parts + b, end = next[b];
         SplitMix random(seed + static_cast<std::uint64_t>(cell));
-        for (ptrdiff_t e = next[b] - begin[cell] - 1; e > 0; --e)
-            std::swap(mine[e], mine[random.below(static_cast<std::uint64_t>(e) + 1)]);
+        for (ptrdiff_t e = begin[cell], stop; e < end; e = stop) {
+            const std::int32_t group = out[e].user / static_cast<std::int32_t>(table.group);
+            for (stop = e; stop < end && out[stop].user / table.group == group; ++stop) {
+                const auto known = static_cast<std::uint64_t>(stop - e) + 1;
+                std::swap(out[stop], out[e + static_cast<ptrdiff_t>(random.below(known))]);
+            }
+        }
     }
 }
 

@@ -24,11 +24,12 @@ template <class T> struct Table {
     const std::int32_t* item_place;  // of each column
     const std::int32_t* item_part;   // ... and the part
     const std::ptrdiff_t* first;     // of users; parts + 1
-    std::ptrdiff_t parts;
+    std::ptrdiff_t parts, group;
 };
 
 // out: all ratings, cell (a, b) of user part a and item part b being
-// out[begin[a * parts + b]:begin[a * parts + b + 1]], shuffled by the seed.
+// out[begin[a * parts + b]:begin[a * parts + b + 1]]. In a cell come first the ratings of users at places
+// below `group`, then those below twice that, and so on, shuffled by the seed.
 template <class T>
 Status deal_ratings(const Table<T>& table, std::uint64_t seed, Rating<T>* out,
                     std::ptrdiff_t* begin, int n_threads) noexcept;

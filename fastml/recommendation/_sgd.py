@@ -227,7 +227,8 @@ class SGDFactorization(Explicit):
         centred = matrix.data - dtype.type(self.global_bias_)
         scale = float(np.std(centred, dtype=np.float64)) or 1.0
         counts = np.diff(matrix.indptr), np.bincount(matrix.indices, minlength=matrix.shape[1])
-        parts = _parts(matrix, self.n_components)
+        group = _rows_in_cache(self.n_components, dtype)
+        parts = _parts(matrix, group)
         sides = tuple(
             self._rows(side, table, counts[side], parts, scale, random_state) for side in (0, 1)
         )
@@ -242,6 +243,7 @@ class SGDFactorization(Explicit):
             items.place,
             items.part,
             users.first,
+            group,
             random_state.randint(1 << 31),
             ratings,
             begin,
@@ -357,9 +359,16 @@ class SGDFactorization(Explicit):
         }
 
 
-def _parts(matrix: Any, f: int) -> int:
-    """How many parts users and items have: a cell's factors are in cache, and there are enough
-    cells on a diagonal to go round."""
-    in_cache = (1 << 19) // (-(-f // als.factor_unit) * als.factor_unit * matrix.dtype.itemsize)
-    wanted = max(16, -(-sum(matrix.shape) // max(1, in_cache)))
+def _rows_in_cache(f: int, dtype: np.dtype) -> int:
+    """How many users' factors fit in a quarter of a cache, and how many items'."""
+    return max(1, (1 << 18) // (-(-f // als.factor_unit) * als.factor_unit * dtype.itemsize))
+
+
+def _parts(matrix: Any, group: int) -> int:
+    """How many parts users and items have.
+
+    The factors of a part of the items are in cache while users pass by, group by group, and there
+    are enough cells on a diagonal to go round.
+    """
+    wanted = max(16, -(-matrix.shape[1] // group))
     return max(1, min(wanted, int((matrix.nnz / 256) ** 0.5), *matrix.shape))
