@@ -42,8 +42,8 @@ class ALS(Explicit, Alternating):
     solver : {"auto", "cholesky", "cg", "blocks"}, default="auto"
         How rows are solved. "cholesky": exactly. "cg": `cg_steps` steps of conjugate gradients
         from the last solution, which is faster for many factors. "blocks": 64 factors at a time,
-        exactly. "auto": the faster of the first two. Rows with few ratings are always solved
-        exactly.
+        exactly. "auto": the faster of the first two. Rows with few ratings, or very many, are
+        always solved exactly.
 
     cg_steps : int, default=3
         The number of steps for "cg".
