@@ -24,6 +24,7 @@ FAMILIES = {
     "likelihood": "likelihood",
     "linear_svm": "linear_svm",
     "neighbors": "neighbors",
+    "nmf": "nmf",
     "pairwise": "pairwise",
     "power": "power",
     "ranking": "ranking",

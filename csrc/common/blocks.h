@@ -36,15 +36,17 @@ constexpr double worth_threads = 1e6, passed_over = 8;
 inline int threads_for(double work, int n_threads) { return work < worth_threads ? 1 : n_threads; }
 
 // Adds the blocks' parts in block order, entry by entry; a few entries at a time, along which the
-// parts are read.
-template <class To>
-void add_parts(const double* parts, ptrdiff_t n_parts, ptrdiff_t size, To* total) {
+// parts are read. They are `apart` from one another, or one after the other.
+template <class From, class To>
+void add_parts(const From* parts, ptrdiff_t n_parts, ptrdiff_t size, To* total,
+               ptrdiff_t apart = 0) {
+    if (!apart) apart = size;
     constexpr ptrdiff_t strip = 64;
     for (ptrdiff_t e0 = 0; e0 < size; e0 += strip) {
         const ptrdiff_t n = size - e0 < strip ? size - e0 : strip;
         double sum[strip] = {};
         for (ptrdiff_t b = 0; b < n_parts; ++b)
-            for (ptrdiff_t e = 0; e < n; ++e) sum[e] += parts[b * size + e0 + e];
+            for (ptrdiff_t e = 0; e < n; ++e) sum[e] += parts[b * apart + e0 + e];
         for (ptrdiff_t e = 0; e < n; ++e) total[e0 + e] = static_cast<To>(sum[e]);
     }
 }

@@ -1,10 +1,15 @@
 """Decompositions: fastml's part of `sklearn.decomposition`; other names are scikit-learn's."""
 
 from fastml._runtime.modules import fall_through
+from fastml.decomposition._minibatch_nmf import MiniBatchNMF
+from fastml.decomposition._nmf import NMF, non_negative_factorization
 from fastml.decomposition._truncated_svd import TruncatedSVD
 
 __all__ = [
+    "NMF",
+    "MiniBatchNMF",
     "TruncatedSVD",
+    "non_negative_factorization",
 ]
 
 fall_through(__name__)

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from fastml._native import als as native
+from fastml._runtime.aligned import aligned_zeros
 from fastml._runtime.callbacks import CallbackSupportMixin, Task, fit_context, fit_task
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.threads import n_threads
@@ -32,10 +33,7 @@ def padded(n: int, f: int, dtype: Any) -> np.ndarray:
     """Zeros of shape (n, at least f), every row on a cache line."""
     unit = native.factor_unit
     ld = -(-f // unit) * unit
-    size = n * ld * np.dtype(dtype).itemsize
-    raw = np.zeros(size + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start : start + size].view(dtype).reshape(n, ld)
+    return aligned_zeros(n, ld, dtype)
 
 
 def padded_copy(factors: np.ndarray) -> np.ndarray:

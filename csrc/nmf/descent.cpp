@@ -1,0 +1,81 @@
+// std headers come before any target region
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "common/isa.h"
+#include "nmf/plan.h"
+
+#define FML_KERNEL "nmf/descent.inl.h"
+#include "common/foreach_isa.h"
+
+namespace fastml {
+
+template <class T>
+Status gram(const Factor<T>& F, T* out, int n_threads) noexcept {
+    const Grid grid(F.n, summed_blocks);
+    const ptrdiff_t size = F.ld * F.ld;
+    n_threads = threads_for(1.0 * F.n * size, n_threads);
+    Scratch<T> parts(grid.blocks * size);
+    if (!parts) return Status::no_memory;
+    const auto add = FML_PICK(add_gram<T>);
+    const Status status = parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int) {
+        T* part = parts.get() + b * size;
+        std::memset(part, 0, size * sizeof(T));
+        add(F.at + grid.begin(b) * F.ld, grid.end(b) - grid.begin(b), F.ld, part);
+    });
+    if (status == Status::ok) add_parts(parts.get(), grid.blocks, size, out);
+    return status;
+}
+
+template <class T>
+Status times(const Rows<T>& X, const Factor<T>& B, T* out, int n_threads) noexcept {
+    const auto run = FML_PICK(rows_times<T>);
+    const ptrdiff_t rows = block_rows(X);
+    n_threads = threads_for(work_of(X, Factor<T>{out, X.n, B.k, B.ld}), n_threads);
+    return parallel(ceil_div(X.n, rows), n_threads, [&](ptrdiff_t b, int) {
+        const ptrdiff_t first = b * rows, here = X.n - first < rows ? X.n - first : rows;
+        run(X, first, here, B.at, B.ld, out + first * B.ld);
+    });
+}
+
+template <class T>
+Status descend(const Rows<T>& X, const Factor<T>& B, const T* products, const Sweep<T>& sweep,
+               const Factor<T>& W, T* back, T* gram, double* violation, int n_threads) noexcept {
+    const ptrdiff_t ld = W.ld, rows = products ? block_rows(Rows<T>{}) : block_rows(X);
+    const Descent<T> job{X, B, W, products, sweep, rows};
+    const Grid grid(W.n, back ? wide_parts(W.n, ld) : summed_blocks);
+    const ptrdiff_t wide = back ? X.d * ld : 0, square = gram ? ld * ld : 0, part = wide + square;
+    ptrdiff_t flipped = 0;
+    FML_PICK(flipped_rows_of<T>)(&flipped);
+    const ptrdiff_t per_thread = aligned((rows + 2 * flipped) * ld);
+    n_threads = threads_for(work_of(products ? Rows<T>{} : X, W), n_threads);
+    Scratch<T> parts(grid.blocks * part), scratch(n_threads * per_thread);
+    Scratch<double> violations(grid.blocks);
+    if (!parts || !scratch || !violations) return Status::no_memory;
+    const auto run = FML_PICK(descend_block<T>);
+    Status status = parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int worker) {
+        T* own = parts.get() + b * part;
+        std::memset(own, 0, part * sizeof(T));
+        violations[b] = 0;
+        run(job, grid.begin(b), grid.end(b), scratch.get() + worker * per_thread,
+            back ? own : nullptr, gram ? own + wide : nullptr, &violations[b]);
+    });
+    if (status != Status::ok) return status;
+    *violation = 0;
+    for (ptrdiff_t b = 0; b < grid.blocks; ++b) *violation += violations[b];
+    if (gram) add_parts(parts.get() + wide, grid.blocks, square, gram, part);
+    return back ? sum_parts(parts.get(), grid.blocks, wide, part, back, n_threads) : status;
+}
+
+#define FML_INSTANTIATE(T)                                                               \
+    template Status gram(const Factor<T>&, T*, int) noexcept;                            \
+    template Status times(const Rows<T>&, const Factor<T>&, T*, int) noexcept;           \
+    template Status descend(const Rows<T>&, const Factor<T>&, const T*, const Sweep<T>&, \
+                            const Factor<T>&, T*, T*, double*, int) noexcept;
+FML_INSTANTIATE(float)
+FML_INSTANTIATE(double)
+
+}  // namespace fastml

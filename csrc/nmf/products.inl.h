@@ -1,0 +1,141 @@
+// Products with factors, which are (n, ld) with zeros from k to ld, a multiple of every vector's
+// length: so narrow that none of both operands needs packing, and their rows are the lanes.
+#include "common/simd.inl.h"
+
+constexpr int tile_rows = FML_TILE_ROWS;
+
+// out[r, :] += sum over p < depth of a[r rs + p cs] b[p, :], rows of b and out being ldb and ldo apart.
+template <class T, int rows, int vecs>
+FML_INLINE void product_tile(const T* a, std::ptrdiff_t rs, std::ptrdiff_t cs, const T* b,
+                             std::ptrdiff_t ldb, std::ptrdiff_t depth, T* out, std::ptrdiff_t ldo) {
+    using Vec = typename Simd<T>::Vec;
+    constexpr int lanes = Simd<T>::lanes;
+    Vec sum[rows][vecs];
+    FML_UNROLL
+    for (int r = 0; r < rows; ++r) {
+        FML_UNROLL
+        for (int v = 0; v < vecs; ++v) sum[r][v] = load<Vec>(out + r * ldo + v * lanes);
+    }
+    for (std::ptrdiff_t p = 0; p < depth; ++p, a += cs, b += ldb) {
+        Vec bp[vecs];
+        FML_UNROLL
+        for (int v = 0; v < vecs; ++v) bp[v] = load<Vec>(b + v * lanes);
+        FML_UNROLL
+        for (int r = 0; r < rows; ++r) {
+            FML_UNROLL
+            for (int v = 0; v < vecs; ++v) sum[r][v] += bp[v] * a[r * rs];
+        }
+    }
+    FML_UNROLL
+    for (int r = 0; r < rows; ++r) {
+        FML_UNROLL
+        for (int v = 0; v < vecs; ++v) store(out + r * ldo + v * lanes, sum[r][v]);
+    }
+}
+
+template <class T, int vecs>
+void product_strip(const T* A, std::ptrdiff_t rs, std::ptrdiff_t cs, std::ptrdiff_t m, const T* B,
+                   std::ptrdiff_t ldb, std::ptrdiff_t depth, T* out, std::ptrdiff_t ldo) {
+    std::ptrdiff_t i = 0;
+    for (; i + tile_rows <= m; i += tile_rows)
+        product_tile<T, tile_rows, vecs>(A + i * rs, rs, cs, B, ldb, depth, out + i * ldo, ldo);
+    for (; i < m; ++i)
+        product_tile<T, 1, vecs>(A + i * rs, rs, cs, B, ldb, depth, out + i * ldo, ldo);
+}
+
+// out (m, n) += A·B for A[i, p] = A[i rs + p cs] of m rows and B (depth, n), n a multiple of lanes.
+template <class T>
+void add_product(const T* A, std::ptrdiff_t rs, std::ptrdiff_t cs, std::ptrdiff_t m,
+                 std::ptrdiff_t depth, const T* B, std::ptrdiff_t ldb, std::ptrdiff_t n, T* out,
+                 std::ptrdiff_t ldo) {
+    constexpr int lanes = Simd<T>::lanes;
+    constexpr std::ptrdiff_t slice = 128;  // rows of B whose strips stay in L1
+    for (std::ptrdiff_t p = 0; p < depth; p += slice, A += slice * cs, B += slice * ldb) {
+        const std::ptrdiff_t deep = depth - p < slice ? depth - p : slice;
+        for (std::ptrdiff_t j = 0; j < n;) {
+            const std::ptrdiff_t left = (n - j) / lanes;
+            if (left == 1) {
+                product_strip<T, 1>(A, rs, cs, m, B + j, ldb, deep, out + j, ldo);
+                j += lanes;
+            } else if (left == 2 || left == 4) {
+                product_strip<T, 2>(A, rs, cs, m, B + j, ldb, deep, out + j, ldo);
+                j += 2 * lanes;
+            } else {
+                product_strip<T, 3>(A, rs, cs, m, B + j, ldb, deep, out + j, ldo);
+                j += 3 * lanes;
+            }
+        }
+    }
+}
+
+template <class T> void clear(T* out, std::ptrdiff_t size) {
+    std::memset(out, 0, size * sizeof(T));
+}
+
+template <class T>
+FML_INLINE void prefetch_row(const T* row, std::ptrdiff_t ld) {
+    for (std::ptrdiff_t j = 0; j < ld; j += 64 / static_cast<std::ptrdiff_t>(sizeof(T)))
+        FML_PREFETCH(row + j);
+}
+constexpr std::ptrdiff_t entries_ahead = 8;
+
+template <class T, int vecs>
+FML_INLINE void gather_strip(const T* data, const std::int32_t* indices, std::ptrdiff_t n,
+                             const T* B, std::ptrdiff_t ld, T* out) {
+    using Vec = typename Simd<T>::Vec;
+    constexpr int lanes = Simd<T>::lanes;
+    Vec sum[vecs] = {};
+    for (std::ptrdiff_t q = 0; q < n; ++q) {
+        if (q + entries_ahead < n) prefetch_row(B + indices[q + entries_ahead] * ld, vecs * lanes);
+        const T* row = B + indices[q] * ld;
+        FML_UNROLL
+        for (int v = 0; v < vecs; ++v) sum[v] += load<Vec>(row + v * lanes) * data[q];
+    }
+    FML_UNROLL
+    for (int v = 0; v < vecs; ++v) store(out + v * lanes, sum[v]);
+}
+
+// out (ld) = sum over q < n of data[q] B[indices[q], :].
+template <class T>
+FML_INLINE void gather_row(const T* data, const std::int32_t* indices, std::ptrdiff_t n, const T* B,
+                           std::ptrdiff_t ld, T* out) {
+    constexpr int lanes = Simd<T>::lanes;
+    for (std::ptrdiff_t j = 0; j < ld;) {
+        const std::ptrdiff_t left = (ld - j) / lanes;
+        if (left >= 8) {
+            gather_strip<T, 8>(data, indices, n, B + j, ld, out + j);
+            j += 8 * lanes;
+        } else if (left >= 6) {
+            gather_strip<T, 6>(data, indices, n, B + j, ld, out + j);
+            j += 6 * lanes;
+        } else if (left >= 3) {
+            gather_strip<T, 3>(data, indices, n, B + j, ld, out + j);
+            j += 3 * lanes;
+        } else {
+            gather_strip<T, 1>(data, indices, n, B + j, ld, out + j);
+            j += lanes;
+        }
+    }
+}
+
+// Rows [i, i + m) of X·B.
+template <class T>
+void rows_times(const Rows<T>& X, std::ptrdiff_t i, std::ptrdiff_t m, const T* B, std::ptrdiff_t ld,
+                T* out) {
+    if (!X.indptr) {
+        clear(out, m * ld);
+        add_product(X.data + i * X.d, X.d, 1, m, X.d, B, ld, ld, out, ld);
+        return;
+    }
+    for (std::ptrdiff_t r = 0; r < m; ++r) {
+        const std::int32_t first = X.indptr[i + r];
+        gather_row(X.data + first, X.indices + first, X.indptr[i + r + 1] - first, B, ld,
+                   out + r * ld);
+    }
+}
+
+// out (ld, ld) += the products of the columns of m rows.
+template <class T>
+void add_gram(const T* rows, std::ptrdiff_t m, std::ptrdiff_t ld, T* out) {
+    add_product(rows, std::ptrdiff_t(1), ld, ld, m, rows, ld, ld, out, ld);
+}
