@@ -68,7 +68,7 @@ class MiniBatchNMF(Versioned, CallbackSupportMixin, StockMiniBatchNMF):
                 if self.fresh_restarts:
                     W = self._solve(Data(X), B, self._transform_max_iter)
                 self.reconstruction_err_ = error(Data(X), W, B, self._beta_loss)
-                vars(self).update(fitted(B))
+                self._set(H, B)
                 task.attributes = {}
         self.n_iter_ = ceil(self.n_steps_ / n_batches)
         if self.n_iter_ == self.max_iter and self.tol > 0:
@@ -96,16 +96,18 @@ class MiniBatchNMF(Versioned, CallbackSupportMixin, StockMiniBatchNMF):
         begun = hasattr(self, "components_")
         X = validated(self, X, reset=not begun)
         if begun:
-            B = Factor(self.components_.T)
+            H = self.components_
         else:
             self._check_params(X)
-            B = Factor(self._check_w_h(X, W=W, H=H, update_H=True)[1].T)
-            self._forget(B)
+            _, H = self._check_w_h(X, W=W, H=H, update_H=True)
             self.n_steps_ = 0
+        B = Factor(H.T)
+        if not begun:
+            self._forget(B)
         memory = self._memory()
         self._step(Data(X), None, B, memory)
         self._remember(memory)
-        vars(self).update(fitted(B))
+        self._set(H, B)
         self.n_steps_ += 1
         return self
 
@@ -129,6 +131,13 @@ class MiniBatchNMF(Versioned, CallbackSupportMixin, StockMiniBatchNMF):
             before[:] = B.at
         self._remember(memory)
         return i + 1
+
+    def _set(self, H: np.ndarray, B: Factor) -> None:
+        # As in scikit-learn the components stay where those that they come from were, even if these
+        # are the caller's.
+        self.components_ = H if H.flags.writeable else np.empty_like(H)
+        self.components_[:] = B.values.T
+        self.n_components_ = B.k
 
     def _forget(self, B: Factor) -> None:
         self._components_numerator = B.values.T
