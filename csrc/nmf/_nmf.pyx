@@ -148,11 +148,11 @@ def multiply(
     Py_ssize_t k,
     How how,
     bint update,
-    floating[:, ::1] num_kept, # INOUT, (n, ld), or None, and den_kept
+    floating[:, ::1] num_kept,  # INOUT, (n, ld), or None, and den_kept
     floating[:, ::1] den_kept,
     double rho,
     floating[:, ::1] num,      # OUT, (d, ld), or None
-    floating[:, ::1] back_den, # OUT, (d, ld), or None
+    floating[:, ::1] back_den,  # OUT, (d, ld), or None
     floating[:, ::1] gram,     # OUT, (ld, ld), or None
     floating[::1] sums,        # OUT, (ld), or None
     int n_threads,

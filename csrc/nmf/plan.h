@@ -31,7 +31,7 @@ template <class T> struct Multiply {
 
 // Rows of X that stay in L2 beside what is made of them.
 template <class T> ptrdiff_t block_rows(const Rows<T>& X) {
-    constexpr ptrdiff_t most = 1024 / sizeof(T), cache = 1 << 18;
+    constexpr ptrdiff_t most = 1024 / sizeof(T), cache = 1 << 19;
     if (!X.data || X.indptr) return most;
     const ptrdiff_t fit = cache / static_cast<ptrdiff_t>(sizeof(T)) / X.d / 16 * 16;
     return fit < 16 ? 16 : fit > most ? most : fit;

@@ -29,8 +29,8 @@ StockMiniBatchNMF = stock.MiniBatchNMF
 class MiniBatchNMF(Versioned, CallbackSupportMixin, StockMiniBatchNMF):
     """Non-negative matrix factorisation from mini-batches, compiled.
 
-    The same batches and updates as scikit-learn's, hence the same factors up to rounding. The result
-    does not depend on the number of threads.
+    The same batches and updates as scikit-learn's, hence the same factors up to rounding. They
+    do not depend on the number of threads.
 
     Examples
     --------

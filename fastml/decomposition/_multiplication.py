@@ -45,10 +45,7 @@ class Multiplication:
 
     def __init__(self, beta: float, penalties: Penalties) -> None:
         self.beta = beta
-        if beta < 1:
-            gamma = 1.0 / (2.0 - beta)
-        else:
-            gamma = 1.0 / (beta - 1.0) if beta > 2 else 1.0
+        gamma = 1.0 / (2.0 - beta) if beta < 1 else 1.0 / max(beta - 1.0, 1.0)
         # As in scikit-learn, where tiny values would have large powers they are zero.
         self._how_W = float(beta), penalties.l1_W, penalties.l2_W, gamma, beta < 1
         self._how_H = float(beta), penalties.l1_H, penalties.l2_H, gamma, beta <= 1
@@ -73,9 +70,7 @@ class Multiplication:
         if self.beta == 1:
             of_W = np.where(of_W == 0, of_W.dtype.type(1), of_W)
         if X.sparse:
-            made = self._multiply(
-                X.columns, B.at, W, B.k, of_W, self._how_H, True, False, memory
-            )
+            made = self._multiply(X.columns, B.at, W, B.k, of_W, self._how_H, True, False, memory)
             return made.summary
         if self.beta == 2:
             denominator = product(Rows(B.at), of_W.reshape(W.shape[1], -1)).ravel()
@@ -103,9 +98,7 @@ class Multiplication:
         return gram, np.empty(ld, F.dtype) if self.beta == 1 else None
 
 
-def multiply(
-    X: Data, W: Factor, B: Factor, beta: float, penalties: Penalties, rule: Rule
-) -> int:
+def multiply(X: Data, W: Factor, B: Factor, beta: float, penalties: Penalties, rule: Rule) -> int:
     """Update W and H, the transpose of B; return the number of iterations."""
     start = time.time()
     solver = Multiplication(beta, penalties)

@@ -226,6 +226,17 @@ def _scaled(function, X, sample_weight=None, random_state=None, **params):
     return {"X": Z.toarray() if sparse.issparse(Z) else np.asarray(Z)}
 
 
+def _parts(estimator, X, sample_weight=None, **params):
+    """A factorisation of the sizes of the entries."""
+    X = abs(X)
+    return outcome(estimator(**params).fit(X), X)
+
+
+def _factors(function, X, sample_weight=None, **params):
+    W, H, _ = function(abs(X), **params)
+    return {"W": W, "H": H}
+
+
 _TIES = {
     "bool": "rows as far from one center as from another",
     "huge": "squared distances overflow",
@@ -518,6 +529,23 @@ SUBJECTS = [
             "robust_scale": {"with_centering": False},
             "normalize": {},
         }.items()
+    ),
+    *(
+        Subject(
+            f"decomposition.{name}",
+            {"n_components": 3, "init": "random", "max_iter": 8, "random_state": 0},
+            long=(
+                {"n_components": 10, "init": "random", "max_iter": 10**6, "tol": 0} | long,
+                {"n_components": 10, "init": "random", "max_iter": 10**6, "tol": 0} | other,
+            ),
+            call=call,
+            unspecified={"huge": "squares overflow", "denormal": "products are zero"},
+        )
+        for name, call, long, other in (
+            ("NMF", _parts, {"solver": "hals"}, {"solver": "mu", "beta_loss": 1}),
+            ("MiniBatchNMF", _parts, {"max_no_improvement": None}, {"max_no_improvement": None}),
+            ("non_negative_factorization", _factors, {}, {"solver": "mu", "beta_loss": 0.5}),
+        )
     ),
 ]
 # Wrappers of what is above, whose own tests are those of their family.
