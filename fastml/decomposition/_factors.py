@@ -71,17 +71,22 @@ def product(rows: Rows, right: np.ndarray) -> np.ndarray:
     return out
 
 
+def norm(values: np.ndarray) -> float:
+    # Without BLAS, whose sums depend on its threads.
+    return float(np.sqrt(np.sum(np.square(values), dtype=np.float64)))
+
+
 def divergence(X: Data, W: Factor, B: Factor, beta: float) -> float:
     """The beta-divergence of X and W·H, H being the transpose of B."""
     found = native.divergence(W.at, X.rows, B.at, W.k, beta, n_threads())
     if beta == 2:
         if X.sparse:
-            norm = np.dot(X.X.data, X.X.data) + np.vdot(W.gram(), B.gram())
-            found = norm - 2.0 * found
+            of_product = np.sum(W.gram() * B.gram(), dtype=np.float64)
+            found = norm(X.X.data) ** 2 + of_product - 2.0 * found
         return float(found) / 2.0
     if beta == 1:
-        sums = (factor.at.sum(axis=0, dtype=np.float64) for factor in (W, B))
-        return found + float(np.dot(*sums))
+        sums = [factor.at.sum(axis=0, dtype=np.float64) for factor in (W, B)]
+        return found + float(np.sum(sums[0] * sums[1]))
     if beta == 0:
         return found - float(np.prod(X.shape))
     return found / (beta * (beta - 1))
@@ -90,6 +95,12 @@ def divergence(X: Data, W: Factor, B: Factor, beta: float) -> float:
 def error(X: Data, W: Factor, B: Factor, beta: float) -> float:
     """The root of twice the divergence: for beta 2 the norm of the difference."""
     return float(np.sqrt(2 * max(divergence(X, W, B, beta), 0)))
+
+
+def reconstruction_error(X: Data, W: Factor, B: Factor, beta: float) -> np.floating:
+    """The error as scikit-learn has it: of sparse X its products are in double precision."""
+    kind = np.float64 if X.sparse and beta != 2 else X.dtype.type
+    return kind(error(X, W, B, beta))
 
 
 def fitted(B: Factor) -> dict[str, Any]:

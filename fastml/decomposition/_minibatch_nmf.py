@@ -6,7 +6,6 @@ from math import ceil
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 from sklearn import config_context
 from sklearn import decomposition as stock
 from sklearn.exceptions import ConvergenceWarning
@@ -18,7 +17,14 @@ from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
 from fastml._runtime.versioned import Versioned
 from fastml.decomposition._descent import Penalties
-from fastml.decomposition._factors import Data, Factor, divergence, error, fitted
+from fastml.decomposition._factors import (
+    Data,
+    Factor,
+    divergence,
+    fitted,
+    norm,
+    reconstruction_error,
+)
 from fastml.decomposition._multiplication import Memory, Multiplication, summary
 from fastml.decomposition._nmf import refuse_zeros, validated
 
@@ -67,7 +73,7 @@ class MiniBatchNMF(Versioned, CallbackSupportMixin, StockMiniBatchNMF):
                 self.n_steps_ = self._run(X, W, B, task)
                 if self.fresh_restarts:
                     W = self._solve(Data(X), B, self._transform_max_iter)
-                self.reconstruction_err_ = error(Data(X), W, B, self._beta_loss)
+                self.reconstruction_err_ = reconstruction_error(Data(X), W, B, self._beta_loss)
                 self._set(H, B)
                 task.attributes = {}
         self.n_iter_ = ceil(self.n_steps_ / n_batches)
@@ -188,7 +194,7 @@ class MiniBatchNMF(Versioned, CallbackSupportMixin, StockMiniBatchNMF):
         of_B = summary(B, self._beta_loss)
         for _ in range(max_iter):
             solver.update_W(X, W.at, B, of_B, back=False)
-            change = linalg.norm(W.at - before) / linalg.norm(W.at)
+            change = norm(W.at - before) / norm(W.at)
             if self.tol > 0 and change <= self.tol:
                 break
             before[:] = W.at

@@ -22,7 +22,7 @@ from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
 from fastml._runtime.versioned import Versioned
 from fastml.decomposition._descent import Penalties, Rule, descend
-from fastml.decomposition._factors import Data, Factor, error, fitted
+from fastml.decomposition._factors import Data, Factor, fitted, reconstruction_error
 from fastml.decomposition._multiplication import multiply
 
 StockNMF = stock.NMF
@@ -73,7 +73,7 @@ class NMF(Versioned, CallbackSupportMixin, StockNMF):
         X = validated(self, X)
         with config_context(assume_finite=True), fit_task(self, self.max_iter, X=X) as task:
             data, factors, self.n_iter_ = self._factorize(X, W, H, task=task)
-            self.reconstruction_err_ = error(data, *factors, self._beta_loss)
+            self.reconstruction_err_ = reconstruction_error(data, *factors, self._beta_loss)
             vars(self).update(fitted(factors[1]))
             task.attributes = {}
         return factors[0].values
