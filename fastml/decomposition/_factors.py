@@ -71,9 +71,9 @@ def product(rows: Rows, right: np.ndarray) -> np.ndarray:
     return out
 
 
-def norm(values: np.ndarray) -> float:
+def norm(values: np.ndarray) -> np.float64:
     # Without BLAS, whose sums depend on its threads.
-    return float(np.sqrt(np.sum(np.square(values), dtype=np.float64)))
+    return np.sqrt(np.sum(np.square(values), dtype=np.float64))
 
 
 def divergence(X: Data, W: Factor, B: Factor, beta: float) -> float:
@@ -92,9 +92,9 @@ def divergence(X: Data, W: Factor, B: Factor, beta: float) -> float:
     return found / (beta * (beta - 1))
 
 
-def error(X: Data, W: Factor, B: Factor, beta: float) -> float:
+def error(X: Data, W: Factor, B: Factor, beta: float) -> np.float64:
     """The root of twice the divergence: for beta 2 the norm of the difference."""
-    return float(np.sqrt(2 * max(divergence(X, W, B, beta), 0)))
+    return np.sqrt(np.float64(2 * max(divergence(X, W, B, beta), 0)))
 
 
 def reconstruction_error(X: Data, W: Factor, B: Factor, beta: float) -> np.floating:
