@@ -27,12 +27,13 @@ from fastml.decomposition._factors import (
 )
 from fastml.decomposition._multiplication import Memory, Multiplication, summary
 from fastml.decomposition._nmf import refuse_zeros, validated
+from fastml.decomposition._nndsvd import SingularStart
 
 StockMiniBatchNMF = stock.MiniBatchNMF
 
 
 @documented_by(StockMiniBatchNMF)
-class MiniBatchNMF(Versioned, CallbackSupportMixin, StockMiniBatchNMF):
+class MiniBatchNMF(Versioned, CallbackSupportMixin, SingularStart, StockMiniBatchNMF):
     """Non-negative matrix factorisation from mini-batches, compiled.
 
     The same batches and updates as scikit-learn's, hence the same factors up to rounding. They
@@ -66,7 +67,7 @@ class MiniBatchNMF(Versioned, CallbackSupportMixin, StockMiniBatchNMF):
             check_non_negative(X, "MiniBatchNMF (input X)")
             self._check_params(X)
             refuse_zeros(X, self._beta_loss)
-            W, H = self._check_w_h(X, W, H, update_H=True)
+            W, H = self._check_w_h(Data(X).X, W, H, update_H=True)
             W, B = Factor(W), Factor(H.T)
             n_batches = ceil(X.shape[0] / self._batch_size)
             with fit_task(self, self.max_iter * n_batches, X=X, y=y) as task:
@@ -105,7 +106,7 @@ class MiniBatchNMF(Versioned, CallbackSupportMixin, StockMiniBatchNMF):
             H = self.components_
         else:
             self._check_params(X)
-            _, H = self._check_w_h(X, W=W, H=H, update_H=True)
+            _, H = self._check_w_h(Data(X).X, W=W, H=H, update_H=True)
             self.n_steps_ = 0
         B = Factor(H.T)
         if not begun:

@@ -24,13 +24,14 @@ from fastml._runtime.versioned import Versioned
 from fastml.decomposition._descent import Penalties, Rule, descend
 from fastml.decomposition._factors import Data, Factor, fitted, reconstruction_error
 from fastml.decomposition._multiplication import multiply
+from fastml.decomposition._nndsvd import SingularStart
 
 StockNMF = stock.NMF
 stock_factorization = stock.non_negative_factorization
 
 
 @documented_by(StockNMF)
-class NMF(Versioned, CallbackSupportMixin, StockNMF):
+class NMF(Versioned, CallbackSupportMixin, SingularStart, StockNMF):
     """Non-negative matrix factorisation, compiled.
 
     Coordinate descent and multiplicative updates go through the same steps as scikit-learn's, to
@@ -98,9 +99,10 @@ class NMF(Versioned, CallbackSupportMixin, StockNMF):
         """X as kernels take it, W and the transpose of H, and the number of iterations."""
         self._check_params(X)
         refuse_zeros(X, self._beta_loss)
-        W, H = self._check_w_h(X, W, H, update_H)
+        data = Data(X)
+        W, H = self._check_w_h(data.X, W, H, update_H)
+        factors = Factor(W), Factor(H.T)
         penalties = Penalties(*self._compute_regularization(X))
-        data, factors = Data(X), (Factor(W), Factor(H.T))
         rule = Rule(self.tol, self.max_iter, update_H, self.verbose, task)
         if self.solver == "mu":
             n_iter = multiply(data, *factors, self._beta_loss, penalties, rule)

@@ -548,7 +548,7 @@ SUBJECTS = [
             unspecified={
                 "huge": "squares overflow",
                 "denormal": "products are zero",
-                **dict.fromkeys(("one_sample",), "many factors have such a product"),
+                "one_sample": "many factors have such a product",
                 "csr_messy": "scikit-learn takes norms of stored values, without adding duplicates",
             },
         )
