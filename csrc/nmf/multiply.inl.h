@@ -34,6 +34,19 @@ void apply_rows(const Multiply<T>& job, const T* num, const T* den, std::ptrdiff
     }
 }
 
+// Of columns [j, j + cols) of rows [i, i + m): V becomes x v^(beta - 2), and P v^(beta - 1).
+template <class T, int loss>
+void weighted_strip(const Multiply<T>& job, const T* W, const T* X, std::ptrdiff_t m,
+                    std::ptrdiff_t j, std::ptrdiff_t cols, T* V, T* P) {
+    if (loss == kullback_leibler && cols == strip) {
+        ratio_strip(job, W, X + j, m, j, V);
+        return;
+    }
+    strip_of(job, W, m, j, V);
+    weigh_strip<T, loss>(X ? X + j : X, job.B.n, m, cols, job.beta, V,
+                         loss == kullback_leibler ? nullptr : P);
+}
+
 // num and den of rows [i, i + m), by strips: what X makes of H, and what V does.
 template <class T, int loss>
 void weigh_rows(const Multiply<T>& job, std::ptrdiff_t i, std::ptrdiff_t m, T* V, T* P, T* num,
@@ -50,9 +63,7 @@ void weigh_rows(const Multiply<T>& job, std::ptrdiff_t i, std::ptrdiff_t m, T* V
     clear(den, m * ld);
     for (std::ptrdiff_t j = 0; j < d; j += strip) {
         const std::ptrdiff_t cols = d - j < strip ? d - j : strip;
-        strip_of(job, W, m, j, V);
-        weigh_strip<T, loss>(stored ? nullptr : job.X.data + i * d + j, d, m, cols, job.beta, V,
-                             loss == kullback_leibler ? nullptr : P);
+        weighted_strip<T, loss>(job, W, stored ? nullptr : job.X.data + i * d, m, j, cols, V, P);
         const T* B = job.B.at + j * ld;
         if (!stored) add_product(V, strip, std::ptrdiff_t(1), m, cols, B, ld, ld, num, ld);
         if (loss != kullback_leibler)
@@ -68,9 +79,7 @@ void weigh_columns(const Multiply<T>& job, std::ptrdiff_t i, std::ptrdiff_t m, T
     const T* W = job.W.at + i * ld;
     for (std::ptrdiff_t j = 0; j < d; j += strip) {
         const std::ptrdiff_t cols = d - j < strip ? d - j : strip;
-        strip_of(job, W, m, j, V);
-        weigh_strip<T, loss>(job.X.data + i * d + j, d, m, cols, job.beta, V,
-                             loss == kullback_leibler ? nullptr : P);
+        weighted_strip<T, loss>(job, W, job.X.data + i * d, m, j, cols, V, P);
         add_product(V, one, strip, cols, m, W, ld, ld, num + j * ld, ld);
         if (loss != kullback_leibler)
             add_product(P, one, strip, cols, m, W, ld, ld, den + j * ld, ld);

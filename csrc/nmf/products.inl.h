@@ -4,19 +4,37 @@
 
 constexpr int tile_rows = FML_TILE_ROWS;
 
-// out[r, :] += sum over p < depth of a[r rs + p cs] b[p, :], rows of b and out being ldb and ldo apart.
-template <class T, int rows, int vecs>
+// What becomes of a finished tile, of row r0 and column j0 on: it is stored.
+template <class T> struct Store {
+    T* out;
+    std::ptrdiff_t ld;
+    template <class V> FML_INLINE void operator()(std::ptrdiff_t r, std::ptrdiff_t j,
+                                                  const V& sum) const {
+        store(out + r * ld + j, sum);
+    }
+};
+
+// sum over p < depth of a[r rs + p cs] b[p, :], rows of b being ldb apart, for the tile from row r0 and
+// column j0 on. It starts from `start`, whose rows are ld_start apart, or from zero. ahead: a is read
+// along its rows for the first time, and too few rows at once for the processor to foresee it.
+template <class T, int rows, int vecs, bool ahead, class End>
 FML_INLINE void product_tile(const T* a, std::ptrdiff_t rs, std::ptrdiff_t cs, const T* b,
-                             std::ptrdiff_t ldb, std::ptrdiff_t depth, T* out, std::ptrdiff_t ldo) {
+                             std::ptrdiff_t ldb, std::ptrdiff_t depth, const T* start,
+                             std::ptrdiff_t ld_start, std::ptrdiff_t r0, std::ptrdiff_t j0,
+                             const End& end) {
     using Vec = typename Simd<T>::Vec;
     constexpr int lanes = Simd<T>::lanes;
+    constexpr std::ptrdiff_t distance = 512 / sizeof(T);
     Vec sum[rows][vecs];
     FML_UNROLL
     for (int r = 0; r < rows; ++r) {
         FML_UNROLL
-        for (int v = 0; v < vecs; ++v) sum[r][v] = load<Vec>(out + r * ldo + v * lanes);
+        for (int v = 0; v < vecs; ++v)
+            sum[r][v] = start ? load<Vec>(start + (r0 + r) * ld_start + j0 + v * lanes)
+                              : broadcast<Vec>(T(0));
     }
     for (std::ptrdiff_t p = 0; p < depth; ++p, a += cs, b += ldb) {
+        if constexpr (ahead) FML_PREFETCH(a + (p & (rows - 1)) * rs + distance);
         Vec bp[vecs];
         FML_UNROLL
         for (int v = 0; v < vecs; ++v) bp[v] = load<Vec>(b + v * lanes);
@@ -29,42 +47,56 @@ FML_INLINE void product_tile(const T* a, std::ptrdiff_t rs, std::ptrdiff_t cs, c
     FML_UNROLL
     for (int r = 0; r < rows; ++r) {
         FML_UNROLL
-        for (int v = 0; v < vecs; ++v) store(out + r * ldo + v * lanes, sum[r][v]);
+        for (int v = 0; v < vecs; ++v) end(r0 + r, j0 + v * lanes, sum[r][v]);
     }
 }
 
-template <class T, int vecs>
-void product_strip(const T* A, std::ptrdiff_t rs, std::ptrdiff_t cs, std::ptrdiff_t m, const T* B,
-                   std::ptrdiff_t ldb, std::ptrdiff_t depth, T* out, std::ptrdiff_t ldo) {
+template <class T, int vecs, bool ahead, class End>
+FML_INLINE void product_strip(const T* A, std::ptrdiff_t rs, std::ptrdiff_t cs, std::ptrdiff_t m,
+                              const T* B, std::ptrdiff_t ldb, std::ptrdiff_t depth, const T* start,
+                              std::ptrdiff_t ld_start, std::ptrdiff_t j, const End& end) {
     std::ptrdiff_t i = 0;
     for (; i + tile_rows <= m; i += tile_rows)
-        product_tile<T, tile_rows, vecs>(A + i * rs, rs, cs, B, ldb, depth, out + i * ldo, ldo);
+        product_tile<T, tile_rows, vecs, ahead>(A + i * rs, rs, cs, B + j, ldb, depth, start,
+                                                ld_start, i, j, end);
     for (; i < m; ++i)
-        product_tile<T, 1, vecs>(A + i * rs, rs, cs, B, ldb, depth, out + i * ldo, ldo);
+        product_tile<T, 1, vecs, ahead>(A + i * rs, rs, cs, B + j, ldb, depth, start, ld_start, i,
+                                        j, end);
 }
 
-// out (m, n) += A·B for A[i, p] = A[i rs + p cs] of m rows and B (depth, n), n a multiple of lanes.
+// start (m, n), or zero, + A·B goes to `end`, for A[i, p] = A[i rs + p cs] of m rows and B (depth, n), n
+// a multiple of lanes.
+template <class T, bool ahead, class End>
+FML_INLINE void product(const T* A, std::ptrdiff_t rs, std::ptrdiff_t cs, std::ptrdiff_t m,
+                        std::ptrdiff_t depth, const T* B, std::ptrdiff_t ldb, std::ptrdiff_t n,
+                        const T* start, std::ptrdiff_t ld_start, const End& end) {
+    constexpr int lanes = Simd<T>::lanes;
+    for (std::ptrdiff_t j = 0; j < n;) {
+        const std::ptrdiff_t left = (n - j) / lanes;
+        if (left == 1) {
+            product_strip<T, 1, ahead>(A, rs, cs, m, B, ldb, depth, start, ld_start, j, end);
+            j += lanes;
+        } else if (left == 2 || left == 4) {
+            product_strip<T, 2, ahead>(A, rs, cs, m, B, ldb, depth, start, ld_start, j, end);
+            j += 2 * lanes;
+        } else {
+            product_strip<T, 3, ahead>(A, rs, cs, m, B, ldb, depth, start, ld_start, j, end);
+            j += 3 * lanes;
+        }
+    }
+}
+
+constexpr std::ptrdiff_t slice = 128;  // rows of B whose strips stay in L1
+
+// out (m, n) += A·B.
 template <class T>
 void add_product(const T* A, std::ptrdiff_t rs, std::ptrdiff_t cs, std::ptrdiff_t m,
                  std::ptrdiff_t depth, const T* B, std::ptrdiff_t ldb, std::ptrdiff_t n, T* out,
                  std::ptrdiff_t ldo) {
-    constexpr int lanes = Simd<T>::lanes;
-    constexpr std::ptrdiff_t slice = 128;  // rows of B whose strips stay in L1
-    for (std::ptrdiff_t p = 0; p < depth; p += slice, A += slice * cs, B += slice * ldb) {
+    const Store<T> end{out, ldo};
+    for (std::ptrdiff_t p = 0; p < depth; p += slice) {
         const std::ptrdiff_t deep = depth - p < slice ? depth - p : slice;
-        for (std::ptrdiff_t j = 0; j < n;) {
-            const std::ptrdiff_t left = (n - j) / lanes;
-            if (left == 1) {
-                product_strip<T, 1>(A, rs, cs, m, B + j, ldb, deep, out + j, ldo);
-                j += lanes;
-            } else if (left == 2 || left == 4) {
-                product_strip<T, 2>(A, rs, cs, m, B + j, ldb, deep, out + j, ldo);
-                j += 2 * lanes;
-            } else {
-                product_strip<T, 3>(A, rs, cs, m, B + j, ldb, deep, out + j, ldo);
-                j += 3 * lanes;
-            }
-        }
+        product<T, false>(A + p * cs, rs, cs, m, deep, B + p * ldb, ldb, n, out, ldo, end);
     }
 }
 
@@ -123,8 +155,11 @@ template <class T>
 void rows_times(const Rows<T>& X, std::ptrdiff_t i, std::ptrdiff_t m, const T* B, std::ptrdiff_t ld,
                 T* out) {
     if (!X.indptr) {
-        clear(out, m * ld);
-        add_product(X.data + i * X.d, X.d, 1, m, X.d, B, ld, ld, out, ld);
+        const Store<T> end{out, ld};
+        for (std::ptrdiff_t p = 0; p < X.d; p += slice)
+            product<T, true>(X.data + i * X.d + p, X.d, std::ptrdiff_t(1), m,
+                             X.d - p < slice ? X.d - p : slice, B + p * ld, ld, ld,
+                             p ? out : nullptr, ld, end);
         return;
     }
     for (std::ptrdiff_t r = 0; r < m; ++r) {

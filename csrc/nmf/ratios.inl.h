@@ -75,9 +75,25 @@ template <class T> FML_INLINE double sum_lanes(const typename Simd<T>::Vec& v, s
 // V (m, strip) = rows of W times columns [j, j + strip) of `flat`, H (k, ld_flat).
 template <class T>
 void strip_of(const Multiply<T>& job, const T* W, std::ptrdiff_t m, std::ptrdiff_t j, T* V) {
-    clear(V, m * strip);
-    add_product(W, job.W.ld, std::ptrdiff_t(1), m, job.W.k, job.flat + j, job.ld_flat, strip, V,
-                strip);
+    product<T, false>(W, job.W.ld, std::ptrdiff_t(1), m, job.W.k, job.flat + j, job.ld_flat, strip,
+                      static_cast<const T*>(nullptr), 0, Store<T>{V, strip});
+}
+
+// The same, with X / v in the place of v: divisions go on beside the products of the next tile.
+template <class T> struct StoreRatio {
+    const T* X;
+    std::ptrdiff_t ld_x;
+    T* out;
+    template <class V> FML_INLINE void operator()(std::ptrdiff_t r, std::ptrdiff_t j,
+                                                  const V& sum) const {
+        store(out + r * strip + j, load<V>(X + r * ld_x + j) / off_zero<T>(sum));
+    }
+};
+template <class T>
+void ratio_strip(const Multiply<T>& job, const T* W, const T* X, std::ptrdiff_t m, std::ptrdiff_t j,
+                 T* V) {
+    product<T, false>(W, job.W.ld, std::ptrdiff_t(1), m, job.W.k, job.flat + j, job.ld_flat, strip,
+                      static_cast<const T*>(nullptr), 0, StoreRatio<T>{X, job.B.n, V});
 }
 
 // In the place of V (m, strip) x v^(beta - 2), for `cols` columns of X, rows being ld_x apart; and in
