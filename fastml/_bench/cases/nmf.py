@@ -72,7 +72,7 @@ def case(
     return Case("nmf" if kind == "NMF" else kind, params, parts, tuple(peers), loss, "loss")
 
 
-KL = {"beta_loss": "kullback-leibler", "max_iter": 10}
+KL: dict[str, Any] = {"beta_loss": "kullback-leibler", "max_iter": 10}
 
 CASES = (
     case(2_000, 1_000, 20),
