@@ -11,6 +11,7 @@ from setuptools import Extension, setup
 FAMILIES = {
     "runtime": "common",
     "als": "als",
+    "covariance": "covariance",
     "decision": "decision",
     "forest": "forest",
     "rows": "rows",

@@ -6,7 +6,7 @@ from fastml._native.runtime cimport Status, bind_pool, check, the_pool
 
 cdef extern from "gemm/gemm.h" namespace "fastml" nogil:
     Status c_gemm "fastml::gemm"[T](
-        const T*, const T*, Py_ssize_t, Py_ssize_t, Py_ssize_t, T*, int) noexcept
+        const T*, const T*, Py_ssize_t, Py_ssize_t, Py_ssize_t, const T*, T*, int) noexcept
 
 bind_pool(the_pool())
 
@@ -16,10 +16,14 @@ def gemm(
     const floating[:, ::1] B,  # IN
     floating[:, ::1] out,      # OUT
     int n_threads,
+    const floating[::1] shift=None,  # IN
 ):
-    """Write A·Bᵀ to `out`."""
+    """Write (A - shift)·Bᵀ to `out`."""
+    cdef const floating* less = NULL
     cdef Status status
+    if shift is not None:
+        less = &shift[0]
     with nogil:
-        status = c_gemm(&A[0, 0], &B[0, 0], A.shape[0], B.shape[0], A.shape[1], &out[0, 0],
-                        n_threads)
+        status = c_gemm(&A[0, 0], &B[0, 0], A.shape[0], B.shape[0], A.shape[1], less,
+                        &out[0, 0], n_threads)
     check(status)

@@ -17,8 +17,8 @@
 namespace fastml {
 
 template <class T>
-Status gemm(const T* A, const T* B, std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t d, T* out,
-            int n_threads) noexcept {
+Status gemm(const T* A, const T* B, std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t d,
+            const T* shift, T* out, int n_threads) noexcept {
     const TileShape s = chosen_shape<T>();
     const std::ptrdiff_t block = 2 * block_unit;  // rows of A that stay in L2 beside a panel of B
     const std::ptrdiff_t blocks = ceil_div(m, block), panels = ceil_div(n, s.cols);
@@ -33,14 +33,14 @@ Status gemm(const T* A, const T* B, std::ptrdiff_t m, std::ptrdiff_t n, std::ptr
     if (status != Status::ok) return status;
     return parallel(blocks, n_threads, [&](std::ptrdiff_t b, int worker) {
         const std::ptrdiff_t here = m - b * block < block ? m - b * block : block;
-        run(A + b * block * d, here, packed.get(), n, d, out + b * block * n,
+        run(A + b * block * d, here, shift, packed.get(), n, d, out + b * block * n,
             scratch.get() + worker * per_thread);
     });
 }
 
 template Status gemm(const float*, const float*, std::ptrdiff_t, std::ptrdiff_t, std::ptrdiff_t,
-                     float*, int) noexcept;
+                     const float*, float*, int) noexcept;
 template Status gemm(const double*, const double*, std::ptrdiff_t, std::ptrdiff_t, std::ptrdiff_t,
-                     double*, int) noexcept;
+                     const double*, double*, int) noexcept;
 
 }  // namespace fastml

@@ -5,10 +5,11 @@
 
 namespace fastml {
 
-// out (m, n) = A (m, d) · B (n, d)ᵀ, all in C order; m, n, d >= 1. Each entry is summed in the
+// out (m, n) = (A - 1 shiftᵀ) · Bᵀ of A (m, d) and B (n, d), all in C order; shift (d) or null for
+// zeros; m, n, d >= 1. Each entry is summed in the
 // order of d by one thread: the same bits for any n_threads. NaN and infinity propagate.
 template <class T>
-Status gemm(const T* A, const T* B, std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t d, T* out,
-            int n_threads) noexcept;
+Status gemm(const T* A, const T* B, std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t d,
+            const T* shift, T* out, int n_threads) noexcept;
 
 }  // namespace fastml

@@ -30,16 +30,17 @@ void pack_b(const T* B, std::ptrdiff_t n, std::ptrdiff_t d, std::ptrdiff_t panel
     pack_panel<T, tile_cols<T>>(B + first * d, d, rows, d, nullptr, out + first * d);
 }
 
-// Rows [0, rows) of A against all panels of B. scratch: the rows as A panels, then the spill.
+// Rows [0, rows) of A less `shift` (d values, or null) against all panels of B. scratch: the rows as
+// A panels, then the spill.
 template <class T>
-void gemm_block(const T* A, std::ptrdiff_t rows, const T* panels, std::ptrdiff_t n,
+void gemm_block(const T* A, std::ptrdiff_t rows, const T* shift, const T* panels, std::ptrdiff_t n,
                 std::ptrdiff_t d, T* out, T* scratch) {
     const std::ptrdiff_t a_panels = ceil_div(rows, tile_rows);
     T* spill = scratch + a_panels * tile_rows * d;
     for (std::ptrdiff_t i = 0; i < a_panels; ++i) {
         const std::ptrdiff_t first = i * tile_rows;
         const std::ptrdiff_t here = rows - first < tile_rows ? rows - first : tile_rows;
-        pack_panel<T, tile_rows>(A + first * d, d, here, d, nullptr, scratch + first * d);
+        pack_panel<T, tile_rows>(A + first * d, d, here, d, shift, scratch + first * d);
     }
     for (std::ptrdiff_t j = 0; j < n; j += tile_cols<T>) {
         const std::ptrdiff_t cols = n - j < tile_cols<T> ? n - j : tile_cols<T>;

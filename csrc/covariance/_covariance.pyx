@@ -1,0 +1,81 @@
+"""Products of columns and of rows. Arguments are already validated; see csrc/covariance/covariance.h."""
+
+from cython cimport floating
+from libc.stdint cimport int32_t
+
+from fastml._native.runtime cimport Status, bind_pool, check, the_pool
+
+cdef extern from "covariance/covariance.h" namespace "fastml" nogil:
+    cdef cppclass Sample[T]:
+        const T* data
+        Py_ssize_t n, d, stride
+        bint by_columns
+
+    cdef cppclass Stored[T]:
+        const T* column_data
+        const T* row_data
+        const int32_t* column_indices
+        const int32_t* column_indptr
+        const int32_t* row_indices
+        const int32_t* row_indptr
+        Py_ssize_t n, d
+
+    Status c_products "fastml::products"[P, T](
+        const Sample[T]&, const P*, bint, double*, double*, int) noexcept
+    Status c_sparse_products "fastml::sparse_products"[T](
+        const Stored[T]&, double*, int) noexcept
+
+ctypedef fused wide:
+    float
+    double
+
+bind_pool(the_pool())
+
+
+def products(
+    const floating[:, :] X,    # IN, rows or columns in one piece
+    const wide[::1] shift,     # IN, as wide as X or wider
+    bint of_rows,
+    double[::1] sums,          # OUT
+    double[:, ::1] out,        # OUT
+    int n_threads,
+):
+    """(X - shift)ᵀ(X - shift), or with `of_rows` (X - shift)(X - shift)ᵀ, and the sums."""
+    cdef Sample[floating] sample
+    cdef Py_ssize_t size = sizeof(floating)
+    cdef Status status
+    sample.data = &X[0, 0]
+    sample.n, sample.d = X.shape[0], X.shape[1]
+    sample.by_columns = X.strides[1] != size and X.shape[1] > 1
+    sample.stride = X.strides[1 if sample.by_columns else 0] // size
+    if floating is double and wide is float:
+        raise TypeError("shift is narrower than X")
+    else:
+        with nogil:
+            status = c_products(sample, &shift[0], of_rows, &sums[0], &out[0, 0], n_threads)
+        check(status)
+
+
+def sparse_products(
+    const floating[::1] column_data,     # IN, X as CSC
+    const int32_t[::1] column_indices,   # IN
+    const int32_t[::1] column_indptr,    # IN
+    const floating[::1] row_data,        # IN, X as CSR
+    const int32_t[::1] row_indices,      # IN
+    const int32_t[::1] row_indptr,       # IN
+    double[:, ::1] out,                  # OUT
+    int n_threads,
+):
+    """XᵀX."""
+    cdef Stored[floating] X
+    cdef Status status
+    out[:, :] = 0
+    if row_data.shape[0] == 0:
+        return
+    X.column_data, X.row_data = &column_data[0], &row_data[0]
+    X.column_indices, X.row_indices = &column_indices[0], &row_indices[0]
+    X.column_indptr, X.row_indptr = &column_indptr[0], &row_indptr[0]
+    X.n, X.d = row_indptr.shape[0] - 1, column_indptr.shape[0] - 1
+    with nogil:
+        status = c_sparse_products(X, &out[0, 0], n_threads)
+    check(status)
