@@ -16,14 +16,14 @@ def gemm(
     const floating[:, ::1] B,  # IN
     floating[:, ::1] out,      # OUT
     int n_threads,
-    const floating[::1] shift=None,  # IN
+    const floating[::1] bias=None,  # IN
 ):
-    """Write (A - shift)·Bᵀ to `out`."""
-    cdef const floating* less = NULL
+    """Write A·Bᵀ + bias to `out`."""
+    cdef const floating* start = NULL
     cdef Status status
-    if shift is not None:
-        less = &shift[0]
+    if bias is not None:
+        start = &bias[0]
     with nogil:
-        status = c_gemm(&A[0, 0], &B[0, 0], A.shape[0], B.shape[0], A.shape[1], less,
+        status = c_gemm(&A[0, 0], &B[0, 0], A.shape[0], B.shape[0], A.shape[1], start,
                         &out[0, 0], n_threads)
     check(status)

@@ -18,23 +18,21 @@ namespace fastml {
 
 template <class T>
 Status gemm(const T* A, const T* B, std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t d,
-            const T* shift, T* out, int n_threads) noexcept {
+            const T* bias, T* out, int n_threads) noexcept {
     const TileShape s = chosen_shape<T>();
-    const std::ptrdiff_t block = 2 * block_unit;  // rows of A that stay in L2 beside a panel of B
+    const std::ptrdiff_t block = 2 * block_unit;  // rows whose slices stay in L2
     const std::ptrdiff_t blocks = ceil_div(m, block), panels = ceil_div(n, s.cols);
-    const std::ptrdiff_t per_thread = aligned(block * d + spill_size(s, d, block / s.rows));
     n_threads = threads_for(static_cast<double>(m) * n * d, n_threads);
-    Scratch<T> packed(panels * s.cols * d), scratch(n_threads * per_thread);
-    if (!packed || !scratch) return Status::no_memory;
+    Scratch<T> packed(panels * s.cols * d);
+    if (!packed) return Status::no_memory;
     const auto pack = FML_PICK(pack_b<T>);
     const auto run = FML_PICK(gemm_block<T>);
     const Status status =
         parallel(panels, n_threads, [&](std::ptrdiff_t j, int) { pack(B, n, d, j, packed.get()); });
     if (status != Status::ok) return status;
-    return parallel(blocks, n_threads, [&](std::ptrdiff_t b, int worker) {
+    return parallel(blocks, n_threads, [&](std::ptrdiff_t b, int) {
         const std::ptrdiff_t here = m - b * block < block ? m - b * block : block;
-        run(A + b * block * d, here, shift, packed.get(), n, d, out + b * block * n,
-            scratch.get() + worker * per_thread);
+        run(A + b * block * d, here, packed.get(), n, d, bias, out + b * block * n);
     });
 }
 
