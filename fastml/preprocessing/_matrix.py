@@ -38,13 +38,17 @@ def function_unless(X: Any, *args: Any, **kwargs: Any) -> Unsupported | None:
     return foreign(X)
 
 
-def to_fit(estimator: Any, X: Any, reset: bool = True, sparse: Any = False) -> Any:
+def to_fit(
+    estimator: Any, X: Any, reset: bool = True, sparse: Any = False, dtypes: Any = DTYPES
+) -> Any:
     return validate_data(
-        estimator, X, reset=reset, accept_sparse=sparse, dtype=DTYPES, ensure_all_finite=False
+        estimator, X, reset=reset, accept_sparse=sparse, dtype=dtypes, ensure_all_finite=False
     )
 
 
-def to_transform(estimator: Any, X: Any, fitted: str | None, sparse: Any = False) -> Any:
+def to_transform(
+    estimator: Any, X: Any, fitted: str | None, sparse: Any = False, dtypes: Any = DTYPES
+) -> Any:
     """`X` validated as at fit; nothing is asked of a plain array of the right shape.
 
     `fitted`: an attribute that a fitted estimator has.
@@ -61,7 +65,7 @@ def to_transform(estimator: Any, X: Any, fitted: str | None, sparse: Any = False
         and "feature_names_in_" not in known
     ):
         return X
-    return to_fit(estimator, X, reset=False, sparse=sparse)
+    return to_fit(estimator, X, reset=False, sparse=sparse, dtypes=dtypes)
 
 
 def to_invert(estimator: Any, X: Any, sparse: Any = False) -> Any:

@@ -1,0 +1,62 @@
+"""Data to components and back: what the estimators that find principal components share."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.decomposition._base import _BasePCA
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from fastml._runtime.dispatch import Unsupported, accelerated
+from fastml._runtime.docs import documented_by
+from fastml.decomposition._spectra import refuse_infinite, times
+from fastml.preprocessing._matrix import foreign, is_sparse, to_transform
+
+
+def _not_native(self: Any, X: Any) -> Unsupported | None:
+    return foreign(X)
+
+
+class Projection:
+    """Mixin that stands before the stock class."""
+
+    @documented_by(_BasePCA.transform)
+    @accelerated(unless=_not_native)
+    def transform(self, X):
+        """Project `X` on the components, in one pass over it."""
+        return self._project(self._rows(X, sparse=("csr", "csc")))
+
+    def _rows(self, X: Any, sparse: Any) -> Any:
+        return to_transform(self, X, "components_", sparse=sparse, dtypes=(np.float64, np.float32))
+
+    def _project(self, X: Any) -> np.ndarray:
+        V, mean = self.components_, self.mean_
+        scale = None
+        if self.whiten:
+            scale = np.sqrt(self.explained_variance_)
+            # Of components without variance there is nothing to make one of.
+            scale = np.maximum(scale, np.finfo(scale.dtype).eps)
+        if is_sparse(X):
+            projected = X @ V.T
+            projected -= mean @ V.T
+        elif X.size < 1024:
+            projected = (X - mean) @ V.T
+        else:
+            projected = times(X, V, mean)
+        if not np.isfinite(projected.sum()) or not len(V):
+            refuse_infinite(np.nan, X, type(self).__name__)
+        if scale is not None:
+            projected /= scale
+        return projected
+
+    @documented_by(_BasePCA.inverse_transform)
+    @accelerated(unless=_not_native)
+    def inverse_transform(self, X):
+        """Turn components back into data."""
+        check_is_fitted(self)
+        X = check_array(X, input_name="X", dtype=[np.float64, np.float32])
+        V = self.components_
+        if self.whiten:
+            V = np.sqrt(self.explained_variance_[:, None]) * V
+        found = X @ V
+        found += self.mean_
+        return found

@@ -1,0 +1,184 @@
+"""Singular values and right singular vectors of centred data, from products of its columns or rows.
+
+Products are had at the speed of a matrix multiplication and read the data once, but they square
+it: of a singular value below the root of `TRUSTED` of the largest, and of its vector, they lose more
+digits than are given away here. Those few are computed again by LAPACK, from what the data is in
+the space that they span (`_again`): the others are gone from it, and so is the loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import linalg
+from sklearn.utils import assert_all_finite, gen_batches
+
+from fastml._native.covariance import products, sparse_products
+from fastml._native.gemm import gemm
+from fastml._runtime.sparse import with_short_indices
+from fastml._runtime.threads import n_threads
+from fastml.preprocessing._matrix import readable
+
+# Smallest part of the largest eigenvalue that products of doubles tell to twelve digits.
+TRUSTED = 1e-4
+# The same where numbers of single precision are multiplied in double: to all they have.
+TRUSTED_OF_SINGLE = 1e-12
+# Values of a block that is centred on its way.
+BLOCK = 1 << 17
+
+
+class Spectrum(NamedTuple):
+    """Of the centred X: all that there are, or the leading ones, in descending order.
+
+    squares: of singular values.
+    vectors: right singular vectors, a row each.
+    total: sum of all squares.
+    """
+
+    squares: np.ndarray
+    vectors: np.ndarray
+    total: float
+
+
+def covariance(X: np.ndarray, dtype: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """The mean of the columns of X and (X - mean)'(X - mean), both in double.
+
+    X is read once, less the mean of some of its rows; what that is off by is known afterwards, and
+    its product is subtracted. If rows were so unlike the others that digits went with it, X is read
+    again.
+    """
+    n, d = X.shape
+    X, dtype = readable(X), np.dtype(dtype or X.dtype)
+    eps = np.finfo(dtype).eps
+    C, sums = np.empty((d, d)), np.empty(d)
+    shift = X[:: max(1, n // 256)].mean(axis=0, dtype=np.float64).astype(dtype)
+    for _ in range(2):
+        products(X, shift, False, sums, C, n_threads())
+        off = sums / n
+        taken = n * off**2
+        left = C.diagonal() - taken
+        if not (taken > np.maximum(16 * left, n * (8 * eps * shift) ** 2)).any():
+            break
+        shift = (shift + off).astype(dtype)
+    C -= np.outer(off, sums)
+    return shift + off, C
+
+
+def sparse_covariance(X: Any, mean: np.ndarray) -> np.ndarray:
+    """(X - mean)'(X - mean) of a CSR or CSC matrix, which is never formed less its mean."""
+    rows, columns = with_short_indices(X.tocsr()), with_short_indices(X.tocsc())
+    C = np.empty((X.shape[1], X.shape[1]))
+    parts = (columns.data, columns.indices, columns.indptr, rows.data, rows.indices, rows.indptr)
+    sparse_products(*parts, C, n_threads())
+    C -= X.shape[0] * np.outer(mean, mean)
+    return C
+
+
+def refuse_infinite(values: Any, X: Any, name: str) -> None:
+    """Raise scikit-learn's error for infinity or NaN in X, which leave their mark on `values`."""
+    if not np.isfinite(values).all():
+        data = X if isinstance(X, np.ndarray) else X.data
+        assert_all_finite(data, estimator_name=name, input_name="X")
+
+
+def eigen(C: np.ndarray, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues of C in descending order, not negative, and vectors in rows; of k the largest."""
+    m = len(C)
+    if k is None or m < 150 or 3 * k > m:
+        values, vectors = np.linalg.eigh(C)
+    else:
+        values, vectors = linalg.eigh(C, subset_by_index=(m - k, m - 1), check_finite=False)
+    values = values[::-1][:k]
+    return np.maximum(values, 0), np.ascontiguousarray(vectors.T[::-1][:k])
+
+
+def times(X: np.ndarray, V: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
+    """(X - mean) V' without a copy of X, (n, k)."""
+    dtype = np.result_type(X, V)
+    V = np.ascontiguousarray(V, dtype=dtype)
+    start = None if mean is None else -(V @ mean.astype(np.float64)).astype(dtype)
+    if X.flags.c_contiguous and X.flags.aligned and X.dtype == dtype and len(V) and len(X):
+        out = np.empty((len(X), len(V)), dtype)
+        gemm(X, V, out, n_threads(), start)
+        return out
+    out = X @ V.T
+    if start is not None:
+        out += start
+    return out
+
+
+def centred_blocks(X: np.ndarray, mean: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    """X - mean in double, some rows at a time; `mean` is one row, or as many as X has."""
+    for rows in gen_batches(len(X), max(1, BLOCK // X.shape[1])):
+        yield rows, X[rows] - (mean if mean.ndim == 1 else mean[rows]).astype(np.float64)
+
+
+def spectrum(X: np.ndarray, mean: np.ndarray, k: int | None = None) -> Spectrum:
+    """As an SVD of X - mean has them, all min(n, d) or k, from the smaller of two products."""
+    n, d = X.shape
+    if n < d:
+        return _of_rows(X, mean, k)
+    C = np.empty((d, d))
+    products(readable(X), mean.astype(np.float64), False, np.empty(d), C, n_threads())
+    return of_columns(X, mean, C, k)
+
+
+def of_columns(X: np.ndarray, mean: np.ndarray, C: np.ndarray, k: int | None) -> Spectrum:
+    """From C = (X - mean)'(X - mean)."""
+    trusted = TRUSTED if X.dtype == np.float64 else TRUSTED_OF_SINGLE
+    total = C.trace()
+    squares, vectors = eigen(C, k)
+    if k is not None and _is_lost(squares, total, trusted):
+        squares, vectors = eigen(C)
+    safe = _safe(squares, trusted)
+    if safe < len(squares):
+        rest = np.empty((len(X), len(vectors) - safe))
+        for rows, block in centred_blocks(X, mean):
+            np.matmul(block, vectors[safe:].T, out=rest[rows])
+        _, s, turn = linalg.svd(np.linalg.qr(rest, mode="r"), check_finite=False)
+        squares[safe:], vectors[safe:] = s**2, turn @ vectors[safe:]
+    return Spectrum(squares, vectors, total)
+
+
+def _of_rows(X: np.ndarray, mean: np.ndarray, k: int | None) -> Spectrum:
+    n = len(X)
+    G = np.empty((n, n))
+    products(readable(X), mean.astype(np.float64), True, np.empty(n), G, n_threads())
+    total = G.trace()
+    squares, U = eigen(G, k)
+    if k is not None and _is_lost(squares, total, TRUSTED):
+        squares, U = eigen(G)
+    if squares[0] == 0:
+        return Spectrum(squares, np.eye(len(U), X.shape[1]), total)
+    safe = _safe(squares, TRUSTED)
+    vectors = np.empty((len(U), X.shape[1]))
+    for columns, block in centred_blocks(X.T, mean[:, None]):
+        np.matmul(U, block.T, out=vectors[:, columns])
+    vectors[:safe] /= np.sqrt(squares[:safe, None])
+    if safe < len(U):
+        squares[safe:], vectors[safe:] = _again(vectors[safe:], vectors[:safe], squares[0])
+    return Spectrum(squares, vectors, total)
+
+
+def _again(rest: np.ndarray, found: np.ndarray, largest: float) -> tuple[np.ndarray, np.ndarray]:
+    """Squared singular values and vectors of `rest`, orthogonal to those found."""
+    # Rows that are zero have directions too: any that are left.
+    tiny = np.finfo(rest.dtype).eps * np.sqrt(largest / rest.shape[1])
+    rest = rest + tiny * np.random.default_rng(0).standard_normal(rest.shape)
+    for _ in range(2):
+        rest -= (rest @ found.T) @ found
+    _, s, vectors = linalg.svd(rest, full_matrices=False, overwrite_a=True, check_finite=False)
+    return s**2, vectors
+
+
+def _safe(squares: np.ndarray, trusted: float) -> int:
+    return (
+        int(np.count_nonzero(squares >= trusted * squares[0])) if squares[0] > 0 else len(squares)
+    )
+
+
+def _is_lost(squares: np.ndarray, total: float, trusted: float) -> bool:
+    """Whether the leading squares do not tell what is left, or are not to be trusted themselves."""
+    return squares[-1] < trusted * squares[0] or total - squares.sum() < trusted * total
