@@ -5,25 +5,23 @@ from libc.stdint cimport int32_t
 
 from fastml._native.runtime cimport Status, bind_pool, check, the_pool
 
+cdef extern from "common/rows.h" namespace "fastml" nogil:
+    cdef cppclass Rows[T]:
+        const T* data
+        const int32_t* indices
+        const int32_t* indptr
+        Py_ssize_t n, d
+
 cdef extern from "covariance/covariance.h" namespace "fastml" nogil:
     cdef cppclass Sample[T]:
         const T* data
         Py_ssize_t n, d, stride
         bint by_columns
 
-    cdef cppclass Stored[T]:
-        const T* column_data
-        const T* row_data
-        const int32_t* column_indices
-        const int32_t* column_indptr
-        const int32_t* row_indices
-        const int32_t* row_indptr
-        Py_ssize_t n, d
-
     Status c_products "fastml::products"[P, T](
         const Sample[T]&, const P*, bint, double*, double*, int) noexcept
     Status c_sparse_products "fastml::sparse_products"[T](
-        const Stored[T]&, double*, int) noexcept
+        const Rows[T]&, double*, int) noexcept
 
 ctypedef fused wide:
     float
@@ -57,25 +55,19 @@ def products(
 
 
 def sparse_products(
-    const floating[::1] column_data,     # IN, X as CSC
-    const int32_t[::1] column_indices,   # IN
-    const int32_t[::1] column_indptr,    # IN
-    const floating[::1] row_data,        # IN, X as CSR
-    const int32_t[::1] row_indices,      # IN
-    const int32_t[::1] row_indptr,       # IN
-    double[:, ::1] out,                  # OUT
+    const floating[::1] data,     # IN, X as CSR
+    const int32_t[::1] indices,   # IN
+    const int32_t[::1] indptr,    # IN
+    double[:, ::1] out,           # OUT
     int n_threads,
 ):
     """XᵀX."""
-    cdef Stored[floating] X
+    cdef Rows[floating] X
     cdef Status status
-    out[:, :] = 0
-    if row_data.shape[0] == 0:
-        return
-    X.column_data, X.row_data = &column_data[0], &row_data[0]
-    X.column_indices, X.row_indices = &column_indices[0], &row_indices[0]
-    X.column_indptr, X.row_indptr = &column_indptr[0], &row_indptr[0]
-    X.n, X.d = row_indptr.shape[0] - 1, column_indptr.shape[0] - 1
+    X.n, X.d = indptr.shape[0] - 1, out.shape[0]
+    X.indptr = &indptr[0]
+    if data.shape[0] > 0:
+        X.data, X.indices = &data[0], &indices[0]
     with nogil:
         status = c_sparse_products(X, &out[0, 0], n_threads)
     check(status)

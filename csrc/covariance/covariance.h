@@ -1,8 +1,8 @@
 #pragma once
 #include <cstddef>
-#include <cstdint>
 
 #include "common/pool.h"
+#include "common/rows.h"
 
 namespace fastml {
 
@@ -24,16 +24,8 @@ template <class P, class T>
 Status products(const Sample<T>& X, const P* shift, bool of_rows, double* sums, double* out,
                 int n_threads) noexcept;
 
-// The columns [0, d) and the rows [0, n) of one matrix with nnz stored values: CSC and CSR, with
-// indices in any order, duplicates added.
-template <class T> struct Stored {
-    const T *column_data, *row_data;
-    const std::int32_t *column_indices, *column_indptr, *row_indices, *row_indptr;
-    std::ptrdiff_t n, d;
-};
-
-// out (d, d) = XᵀX, summed in double in the order in which the columns of X hold their rows.
+// out (d, d) = XᵀX of the CSR matrix X, summed in double in the order of its rows.
 template <class T>
-Status sparse_products(const Stored<T>& X, double* out, int n_threads) noexcept;
+Status sparse_products(const Rows<T>& X, double* out, int n_threads) noexcept;
 
 }  // namespace fastml

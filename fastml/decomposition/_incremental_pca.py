@@ -132,14 +132,14 @@ class IncrementalPCA(Versioned, CallbackSupportMixin, Projection, StockIncrement
         with np.errstate(divide="ignore", invalid="ignore"):
             explained = found.squares[:k] / (total - 1)
             ratio = found.squares[:k] / (variance * total).sum()
-        self.n_samples_seen_ = np.int64(total)
+        self.n_samples_seen_ = np.float64(total)  # as scikit-learn counts them
         self.components_ = vectors
         self.singular_values_ = np.sqrt(found.squares[:k]).astype(Z.dtype)
         self.mean_, self.var_ = mean, variance
-        self.explained_variance_ = explained.astype(Z.dtype)
+        self.explained_variance_ = explained
         self.explained_variance_ratio_ = ratio
         self.noise_variance_ = 0.0
         if k not in (n, d):
             left = found.squares[k:].sum() if len(found.squares) > k else None
             left = max(found.total - found.squares.sum(), 0) if left is None else left
-            self.noise_variance_ = Z.dtype.type(left / (total - 1) / (min(Z.shape) - k))
+            self.noise_variance_ = left / (total - 1) / (min(Z.shape) - k)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from math import log
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import linalg
@@ -18,11 +18,9 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.extmath import fast_logdet, svd_flip
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from fastml._native import scaling
 from fastml._runtime.callbacks import CallbackSupportMixin, Task, fit_context, fit_task
 from fastml._runtime.dispatch import Unsupported, accelerated
 from fastml._runtime.docs import documented_by
-from fastml._runtime.threads import n_threads
 from fastml._runtime.versioned import Versioned
 from fastml.decomposition._projection import Projection
 from fastml.decomposition._spectra import (
@@ -30,13 +28,15 @@ from fastml.decomposition._spectra import (
     centred_blocks,
     covariance,
     eigen,
+    mean_and_square,
     of_columns,
     refuse_infinite,
     sparse_covariance,
     spectrum,
+    times,
 )
 from fastml.linalg._svd import Rows, power_svd, randomized_svd
-from fastml.preprocessing._matrix import foreign, is_sparse, readable, to_fit
+from fastml.preprocessing._matrix import foreign, is_sparse, to_fit, without_duplicates
 
 StockPCA = stock.PCA
 
@@ -55,12 +55,12 @@ def _not_native(self: Any, X: Any, y: Any = None) -> Unsupported | None:
 class PCA(Versioned, CallbackSupportMixin, Projection, StockPCA):
     """Principal component analysis, compiled.
 
-    Covariances are those of scikit-learn, but centred as the data is read, once: a large mean costs
-    no digits, and in single precision sums over many rows keep them all. ``svd_solver="full"`` takes
-    products too, and LAPACK for what they would lose: singular values and vectors are as exact
-    as those of an SVD. What ``"auto"`` would leave to ``"randomized"`` is exact wherever that costs
-    less. ``svd_solver="power"`` is new: block power iteration in a Krylov space, to the residual
-    `tol`, for dense and sparse data, with the number of passes in ``n_iter_``.
+    Covariances are centred while the data is read, once: a large mean costs no digits, nor do many
+    rows in single precision. ``svd_solver="full"`` has products too, and LAPACK for what they lose:
+    singular values and vectors are as exact as those of an SVD. What ``"auto"`` would leave to
+    ``"randomized"`` is exact where that costs less. ``svd_solver="power"`` is new, for dense and
+    sparse data: block power iteration in a Krylov space, to residuals of `tol` (0: 1e-9, and 1e-5
+    in single precision) in ``n_iter_`` passes.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class PCA(Versioned, CallbackSupportMixin, Projection, StockPCA):
     array([[-3.6057]])
     """
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: ClassVar[dict] = {
         **StockPCA._parameter_constraints,
         "svd_solver": [
             StrOptions({"auto", "full", "covariance_eigh", "arpack", "randomized", "power"})
@@ -104,11 +104,12 @@ class PCA(Versioned, CallbackSupportMixin, Projection, StockPCA):
         """X as validated and, if its solver knows more of them than X tells, left vectors."""
         if is_sparse(X) and self.svd_solver not in SPARSE:
             raise TypeError(
-                'PCA only support sparse inputs with the "arpack", "covariance_eigh" and "power"'
-                f' solvers, while "{self.svd_solver}" was passed. See TruncatedSVD for a possible'
-                " alternative."
+                'PCA only support sparse inputs with the "arpack" and "covariance_eigh" solvers,'
+                f' while "{self.svd_solver}" was passed; fastml\'s also with "power". See'
+                " TruncatedSVD for a possible alternative."
             )
         X = to_fit(self, X, sparse=("csr", "csc"), dtypes=DTYPES)
+        X = without_duplicates(X) if is_sparse(X) else X
         with fit_task(self, X=X) as task:
             n_components = self._choose(X)
             self.n_samples_ = X.shape[0]
@@ -193,7 +194,7 @@ class PCA(Versioned, CallbackSupportMixin, Projection, StockPCA):
             C = sparse_covariance(X, mean)
             return mean, Spectrum(*eigen(C, k), C.trace())
         if n < d:
-            mean = X.mean(axis=0, dtype=np.float64)
+            mean, _ = mean_and_square(X)
             refuse_infinite(mean, X, name)
             return mean, spectrum(X, mean, k)
         mean, C = covariance(X, np.float64 if exact else None)
@@ -210,10 +211,8 @@ class PCA(Versioned, CallbackSupportMixin, Projection, StockPCA):
             refuse_infinite(mean, X, name)
             total = variance.sum(dtype=np.float64) * n
         elif not self._is_exact(n, d, k):
-            count, mean, square = np.empty((3, d))
-            scaling.moments(readable(X), None, count, mean, square, n_threads())
+            mean, total = mean_and_square(X)
             refuse_infinite(mean, X, name)
-            total = square.sum()
         if self._is_exact(n, d, k, is_sparse(X)):
             mean, found = self._decompose(X, k)
             self._keep_leading(X, mean, found, k)
@@ -248,16 +247,16 @@ class PCA(Versioned, CallbackSupportMixin, Projection, StockPCA):
                 step.attributes = {}
             return step.stop
 
+        tol = self.tol or (1e-9 if rows.dtype == np.float64 else 1e-5)
         most = 300 if self.iterated_power == "auto" else max(1, self.iterated_power)
         _, s, vectors, self.n_iter_, residuals = power_svd(
-            rows, k, tol=self.tol, max_iter=most, random_state=random, progress=progress
+            rows, k, tol=tol, max_iter=most, random_state=random, progress=progress
         )
-        bound = max(self.tol, 10 * np.finfo(rows.dtype).eps)
-        if self.n_iter_ == most and residuals.max() > bound * s[0] ** 2:
+        open_ = residuals > max(tol, 10 * np.finfo(rows.dtype).eps) * s[0] ** 2
+        if self.n_iter_ == most and open_.any():
             warnings.warn(
                 f"Power iteration did not converge in {most} passes: of {k} components, residuals "
-                f"of {np.sum(residuals > bound * s[0] ** 2)} are above tol. Increase iterated_power"
-                " or tol.",
+                f"of {open_.sum()} are above tol. Increase iterated_power or tol.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -315,7 +314,7 @@ class PCA(Versioned, CallbackSupportMixin, Projection, StockPCA):
         constant = X.shape[1] * log(2 * np.pi) - fast_logdet(precision)
         found = np.empty(X.shape[0])
         for rows, block in centred_blocks(X, self.mean_):
-            found[rows] = np.einsum("ij,ij->i", block @ precision, block)
+            found[rows] = np.einsum("ij,ij->i", times(block, precision), block)
         refuse_infinite(found, X, type(self).__name__)
         return (-0.5 * (found + constant)).astype(np.result_type(X, self.components_), copy=False)
 

@@ -29,7 +29,8 @@ class Projection:
         return to_transform(self, X, "components_", sparse=sparse, dtypes=(np.float64, np.float32))
 
     def _project(self, X: Any) -> np.ndarray:
-        V, mean = self.components_, self.mean_
+        V = self.components_
+        mean = self.mean_.astype(np.result_type(X, V), copy=False)
         scale = None
         if self.whiten:
             scale = np.sqrt(self.explained_variance_)
@@ -39,7 +40,7 @@ class Projection:
             projected = X @ V.T
             projected -= mean @ V.T
         elif X.size < 1024:
-            projected = (X - mean) @ V.T
+            projected = np.subtract(X, mean, order="C") @ V.T
         else:
             projected = times(X, V, mean)
         if not np.isfinite(projected.sum()) or not len(V):

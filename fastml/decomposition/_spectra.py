@@ -1,9 +1,9 @@
 """Singular values and right singular vectors of centred data, from products of its columns or rows.
 
 Products are had at the speed of a matrix multiplication and read the data once, but they square
-it: of a singular value below the root of `TRUSTED` of the largest, and of its vector, they lose more
-digits than are given away here. Those few are computed again by LAPACK, from what the data is in
-the space that they span (`_again`): the others are gone from it, and so is the loss.
+it: of a singular value below the root of `TRUSTED` of the largest, and of its vector, they lose
+more digits than are given away here. Those few are computed again by LAPACK, from what the data is
+in the space that they span: the others are gone from it, and so is the loss.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from scipy import linalg
 from sklearn.utils import assert_all_finite, gen_batches
 
+from fastml._native import scaling
 from fastml._native.covariance import products, sparse_products
 from fastml._native.gemm import gemm
 from fastml._runtime.sparse import with_short_indices
@@ -27,6 +28,8 @@ TRUSTED = 1e-4
 TRUSTED_OF_SINGLE = 1e-12
 # Values of a block that is centred on its way.
 BLOCK = 1 << 17
+# Up to so many values are sooner copied into rows than their product needs to begin.
+FEW = 1 << 16
 
 
 class Spectrum(NamedTuple):
@@ -53,7 +56,8 @@ def covariance(X: np.ndarray, dtype: Any = None) -> tuple[np.ndarray, np.ndarray
     X, dtype = readable(X), np.dtype(dtype or X.dtype)
     eps = np.finfo(dtype).eps
     C, sums = np.empty((d, d)), np.empty(d)
-    shift = X[:: max(1, n // 256)].mean(axis=0, dtype=np.float64).astype(dtype)
+    some = np.ascontiguousarray(X[:: max(1, n // 256)])
+    shift = some.mean(axis=0, dtype=np.float64).astype(dtype)
     for _ in range(2):
         products(X, shift, False, sums, C, n_threads())
         off = sums / n
@@ -68,10 +72,9 @@ def covariance(X: np.ndarray, dtype: Any = None) -> tuple[np.ndarray, np.ndarray
 
 def sparse_covariance(X: Any, mean: np.ndarray) -> np.ndarray:
     """(X - mean)'(X - mean) of a CSR or CSC matrix, which is never formed less its mean."""
-    rows, columns = with_short_indices(X.tocsr()), with_short_indices(X.tocsc())
+    X = with_short_indices(X.tocsr())
     C = np.empty((X.shape[1], X.shape[1]))
-    parts = (columns.data, columns.indices, columns.indptr, rows.data, rows.indices, rows.indptr)
-    sparse_products(*parts, C, n_threads())
+    sparse_products(X.data, X.indices, X.indptr, C, n_threads())
     C -= X.shape[0] * np.outer(mean, mean)
     return C
 
@@ -95,10 +98,12 @@ def eigen(C: np.ndarray, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
 
 
 def times(X: np.ndarray, V: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
-    """(X - mean) V' without a copy of X, (n, k)."""
+    """(X - mean) V' in one pass over X, (n, k)."""
     dtype = np.result_type(X, V)
     V = np.ascontiguousarray(V, dtype=dtype)
     start = None if mean is None else -(V @ mean.astype(np.float64)).astype(dtype)
+    if X.size < FEW:
+        X = np.require(X, requirements="CA")
     if X.flags.c_contiguous and X.flags.aligned and X.dtype == dtype and len(V) and len(X):
         out = np.empty((len(X), len(V)), dtype)
         gemm(X, V, out, n_threads(), start)
@@ -109,10 +114,18 @@ def times(X: np.ndarray, V: np.ndarray, mean: np.ndarray | None = None) -> np.nd
     return out
 
 
+def mean_and_square(X: np.ndarray) -> tuple[np.ndarray, float]:
+    """The mean of the columns, and the sum of all squared deviations from it."""
+    count, mean, square = np.empty((3, X.shape[1]))
+    scaling.moments(readable(X), None, count, mean, square, n_threads())
+    return mean, square.sum()
+
+
 def centred_blocks(X: np.ndarray, mean: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
     """X - mean in double, some rows at a time; `mean` is one row, or as many as X has."""
     for rows in gen_batches(len(X), max(1, BLOCK // X.shape[1])):
-        yield rows, X[rows] - (mean if mean.ndim == 1 else mean[rows]).astype(np.float64)
+        less = np.asarray(mean if mean.ndim == 1 else mean[rows], dtype=np.float64)
+        yield rows, np.subtract(X[rows], less, order="C" if mean.ndim == 1 else "K")
 
 
 def spectrum(X: np.ndarray, mean: np.ndarray, k: int | None = None) -> Spectrum:

@@ -217,6 +217,17 @@ def _decided(outcome: dict) -> dict:
     return {"sides": np.sign(outcome["decision"]) * clear, "predict()": outcome["predict()"][:0]}
 
 
+def _of_components(estimator, X, sample_weight=None, random_state=None, **params):
+    """What does not depend on signs, nor on components without variance."""
+    model = estimator(**params).fit(X)
+    V = model.components_ * np.sqrt(model.explained_variance_)[:, None]
+    Z = model.transform(X)[:200]
+    found = {"mean": model.mean_, "components": V.T @ V, "transform()": Z @ Z.T}
+    found |= {name: getattr(model, name) for name in ("explained_variance_", "noise_variance_")}
+    single = getattr(X, "dtype", None) == np.float32  # of which doubles may be made
+    return {k: np.asarray(v, np.float32 if single else None) for k, v in found.items()}
+
+
 _QUICK = {"n_clusters": 3, "n_init": 2, "max_iter": 20, "random_state": 0}
 _ENDLESS = {"n_clusters": 200, "n_init": 20, "max_iter": 1000, "tol": 0, "random_state": 0}
 
@@ -458,6 +469,21 @@ SUBJECTS = [
         call=_on_targets,
         like="svm.SVC",
         unspecified={"huge": "squared distances overflow"},
+    ),
+    *(
+        Subject(
+            f"decomposition.{name}",
+            {"n_components": 2} | params,
+            long=(),  # one pass, and LAPACK
+            call=_of_components,
+            lenient=True,  # scikit-learn slices sparse matrices that have no rows to slice
+            unspecified={
+                "huge": "squares overflow",
+                "csr_messy": "scikit-learn takes variances without adding duplicates",
+            }
+            | dict.fromkeys(_FEW_ROWS, "variances that are 0 but for rounding"),
+        )
+        for name, params in (("PCA", {}), ("IncrementalPCA", {"batch_size": 100}))
     ),
     Subject(
         "kernel_approximation.RBFSampler",
