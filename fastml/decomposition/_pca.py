@@ -110,7 +110,8 @@ class PCA(Versioned, CallbackSupportMixin, Projection, StockPCA):
             )
         X = to_fit(self, X, sparse=("csr", "csc"), dtypes=DTYPES)
         X = without_duplicates(X) if is_sparse(X) else X
-        with fit_task(self, X=X) as task:
+        steps = None if self.svd_solver == "power" else 0
+        with fit_task(self, steps, X=X) as task:
             n_components = self._choose(X)
             self.n_samples_ = X.shape[0]
             U = None

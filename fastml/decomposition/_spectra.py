@@ -115,9 +115,11 @@ def times(X: np.ndarray, V: np.ndarray, mean: np.ndarray | None = None) -> np.nd
 
 
 def mean_and_square(X: np.ndarray) -> tuple[np.ndarray, float]:
-    """The mean of the columns, and the sum of all squared deviations from it."""
+    """The mean of the columns, NaN if not all are finite, and the sum of squared deviations."""
     count, mean, square = np.empty((3, X.shape[1]))
-    scaling.moments(readable(X), None, count, mean, square, n_threads())
+    infinite = scaling.moments(readable(X), None, count, mean, square, n_threads())
+    if infinite or (count < len(X)).any():
+        mean[:] = np.nan
     return mean, square.sum()
 
 
@@ -183,7 +185,10 @@ def _again(rest: np.ndarray, found: np.ndarray, largest: float) -> tuple[np.ndar
     for _ in range(2):
         rest -= (rest @ found.T) @ found
     _, s, vectors = linalg.svd(rest, full_matrices=False, overwrite_a=True, check_finite=False)
-    return s**2, vectors
+    # Vectors of what is next to nothing are told by rounding alone, which may be along those found.
+    vectors -= (vectors @ found.T) @ found
+    Q, R = linalg.qr(vectors.T, mode="economic", overwrite_a=True, check_finite=False)
+    return s**2, (Q * np.sign(R.diagonal())).T
 
 
 def _safe(squares: np.ndarray, trusted: float) -> int:
