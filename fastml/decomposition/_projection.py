@@ -12,6 +12,10 @@ from fastml.decomposition._spectra import refuse_infinite, times
 from fastml.preprocessing._matrix import foreign, is_sparse, to_transform
 
 
+# Of a product with so few rows the laying out of the components is most of the work.
+FEW_ROWS = 32
+
+
 def _not_native(self: Any, X: Any) -> Unsupported | None:
     return foreign(X)
 
@@ -39,7 +43,7 @@ class Projection:
         if is_sparse(X):
             projected = X @ V.T
             projected -= mean @ V.T
-        elif X.size < 1024:
+        elif len(X) < FEW_ROWS:
             projected = np.subtract(X, mean, order="C") @ V.T
         else:
             projected = times(X, V, mean)

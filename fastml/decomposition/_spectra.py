@@ -30,6 +30,8 @@ TRUSTED_OF_SINGLE = 1e-12
 BLOCK = 1 << 17
 # Up to so many values are sooner copied into rows than their product needs to begin.
 FEW = 1 << 16
+# Of so many coefficients BLAS keeps in cache what is needed next: it is for large products.
+MANY = 1 << 20
 
 
 class Spectrum(NamedTuple):
@@ -87,14 +89,16 @@ def refuse_infinite(values: Any, X: Any, name: str) -> None:
 
 
 def eigen(C: np.ndarray, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues of C in descending order, not negative, and vectors in rows; of k the largest."""
+    """Eigenvalues of C in descending order, not negative, and vectors in rows.
+
+    The k largest, or all: where that costs no more, or for k = None.
+    """
     m = len(C)
     if k is None or m < 150 or 3 * k > m:
         values, vectors = np.linalg.eigh(C)
     else:
         values, vectors = linalg.eigh(C, subset_by_index=(m - k, m - 1), check_finite=False)
-    values = values[::-1][:k]
-    return np.maximum(values, 0), np.ascontiguousarray(vectors.T[::-1][:k])
+    return np.maximum(values[::-1], 0), np.ascontiguousarray(vectors.T[::-1])
 
 
 def times(X: np.ndarray, V: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
@@ -104,7 +108,8 @@ def times(X: np.ndarray, V: np.ndarray, mean: np.ndarray | None = None) -> np.nd
     start = None if mean is None else -(V @ mean.astype(np.float64)).astype(dtype)
     if X.size < FEW:
         X = np.require(X, requirements="CA")
-    if X.flags.c_contiguous and X.flags.aligned and X.dtype == dtype and len(V) and len(X):
+    rows = X.flags.c_contiguous and X.flags.aligned and X.dtype == dtype
+    if rows and len(X) and 0 < V.size <= MANY:
         out = np.empty((len(X), len(V)), dtype)
         gemm(X, V, out, n_threads(), start)
         return out
@@ -145,7 +150,9 @@ def of_columns(X: np.ndarray, mean: np.ndarray, C: np.ndarray, k: int | None) ->
     trusted = TRUSTED if X.dtype == np.float64 else TRUSTED_OF_SINGLE
     total = C.trace()
     squares, vectors = eigen(C, k)
-    if k is not None and _is_lost(squares, total, trusted):
+    if k is not None and not _is_lost(squares[:k], total, trusted):
+        return Spectrum(squares[:k], vectors[:k], total)
+    if len(squares) < len(C):
         squares, vectors = eigen(C)
     safe = _safe(squares, trusted)
     if safe < len(squares):
@@ -163,7 +170,9 @@ def _of_rows(X: np.ndarray, mean: np.ndarray, k: int | None) -> Spectrum:
     products(readable(X), mean.astype(np.float64), True, np.empty(n), G, n_threads())
     total = G.trace()
     squares, U = eigen(G, k)
-    if k is not None and _is_lost(squares, total, TRUSTED):
+    if k is not None and not _is_lost(squares[:k], total, TRUSTED):
+        squares, U = squares[:k], U[:k]
+    elif len(squares) < n:
         squares, U = eigen(G)
     if squares[0] == 0:
         return Spectrum(squares, np.eye(len(U), X.shape[1]), total)
