@@ -1,4 +1,4 @@
-"""Products of columns and of rows. Arguments are already validated; see csrc/covariance/covariance.h."""
+"""Products of columns and of rows; arguments are validated. See csrc/covariance/covariance.h."""
 
 from cython cimport floating
 from libc.stdint cimport int32_t

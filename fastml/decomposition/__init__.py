@@ -5,6 +5,7 @@ from fastml.decomposition._incremental_pca import IncrementalPCA
 from fastml.decomposition._minibatch_nmf import MiniBatchNMF
 from fastml.decomposition._nmf import NMF, non_negative_factorization
 from fastml.decomposition._pca import PCA
+from fastml.decomposition._truncated_svd import TruncatedSVD
 
 __all__ = [
     "NMF",

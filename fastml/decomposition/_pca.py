@@ -71,7 +71,7 @@ class PCA(Versioned, CallbackSupportMixin, Projection, StockPCA):
     >>> pca.explained_variance_ratio_.round(4)
     array([0.9924])
     >>> pca.transform([[3, 2]]).round(4)
-    array([[-3.6057]])
+    array([[3.6053]])
     """
 
     _parameter_constraints: ClassVar[dict] = {
@@ -285,7 +285,7 @@ class PCA(Versioned, CallbackSupportMixin, Projection, StockPCA):
         total = found.total / (n - 1)
         noise = 0.0
         if k < min(n, d):
-            noise = (total - found.squares.sum() / (n - 1)) / (min(n, d) - k)
+            noise = (total - found.squares[:k].sum() / (n - 1)) / (min(n, d) - k)
         self._keep(X, mean, found, k, total, noise)
 
     def _keep(

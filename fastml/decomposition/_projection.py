@@ -11,7 +11,6 @@ from fastml._runtime.docs import documented_by
 from fastml.decomposition._spectra import refuse_infinite, times
 from fastml.preprocessing._matrix import foreign, is_sparse, to_transform
 
-
 # Of a product with so few rows the laying out of the components is most of the work.
 FEW_ROWS = 32
 
