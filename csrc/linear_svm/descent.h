@@ -30,6 +30,7 @@ struct Descent {
     std::uint64_t state;  // of the random numbers, not 0
     double shrinks;       // a row whose gradient is as far on the right side is set aside
     double worst, sum;    // of violations in the last sweep
+    double gap;           // about the duality gap, from what the last sweep met
 };
 
 // One sweep with the Gram matrix K (n, n).

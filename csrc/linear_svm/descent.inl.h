@@ -78,7 +78,7 @@ FML_INLINE double best_value(double a, double G, double Q, double epsilon, doubl
 template <class Source> FML_INLINE void sweep(const Source& source, Descent& s) {
     shuffle(s);
     const double epsilon = s.epsilon;
-    double worst = 0, sum = 0;
+    double worst = 0, sum = 0, gap = 0;
     for (std::ptrdiff_t t = 0; t < s.active; ++t) {
         if (t + 6 < s.active) FML_PREFETCH(s.rows + s.order[t + 6]);
         if (t + 3 < s.active) source.soon(s.rows[s.order[t + 3]]);
@@ -97,10 +97,15 @@ template <class Source> FML_INLINE void sweep(const Source& source, Descent& s) 
         worst = violation > worst ? violation : worst;
         sum += violation;
         row.a = best_value(a, G, row.Q, epsilon, row.low, row.high);
-        if (row.a != a) source.add(s, i, row.a - a);
+        if (row.a == a) continue;
+        // The row's part of it, before the step.
+        const double room = row.a > a ? row.high - a : a - row.low;
+        gap += violation * (row.curve > 0 ? violation / (2 * row.curve) : room);
+        source.add(s, i, row.a - a);
     }
     s.worst = worst;
     s.sum = sum;
+    s.gap = gap;
     s.shrinks = worst > 0 ? worst : 1e300;
 }
 

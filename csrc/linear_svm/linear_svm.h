@@ -64,8 +64,9 @@ template <class T>
 Solver* lasso(const Rows<T>&, const Problem&, const Limits&) noexcept;
 
 // Any loss: dual coordinate descent in random order with shrinking (Hsieh et al., 2008; Ho and
-// Lin, 2012), O(entries) a sweep. It stops where every violation is below tol / 2, or, in
-// regression, their sum below tol times that of the first sweep.
+// Lin, 2012) and momentum (see momentum.h), O(entries) a sweep. It stops where every violation is
+// below tol / 2, or, in regression, their sum below tol times that of the first sweep, or the gap
+// below tol / 1000 of the objective.
 template <class T>
 Solver* descent(const Rows<T>&, const Problem&, const Limits&) noexcept;
 
