@@ -40,6 +40,9 @@ cdef extern from "linear_svm/linear_svm.h" namespace "fastml" nogil:
     CSolver* c_lasso "fastml::lasso"[T](const CRows[T]&, const CProblem&, const Limits&) noexcept
     CSolver* c_crammer_singer "fastml::crammer_singer"[T](
         const CRows[T]&, double, const int32_t*, const double*, Py_ssize_t, const Limits&) noexcept
+    CSolver* c_compatibility "fastml::compatibility"[T](
+        const T*, const int32_t*, const double*, Py_ssize_t, Py_ssize_t, Py_ssize_t,
+        const Limits&) noexcept
     CSolver* c_gram_descent "fastml::gram_descent"[T](
         const CRows[T]&, const float*, const CProblem&, const Limits&) noexcept
     Status c_advance "fastml::advance"(CSolver* const*, Py_ssize_t, bool_t, int) noexcept
@@ -175,6 +178,25 @@ def joint_solver(
         made.c = make_joint[float](rows, bias, codes, C, n_classes, limits, NULL)
     else:
         made.c = make_joint[double](rows, bias, codes, C, n_classes, limits, NULL)
+    return made
+
+
+def compatibility_solver(
+    const floating[:, :, ::1] psi,  # IN, (n, k, D)
+    const int32_t[::1] codes,       # IN, in [0, k)
+    const double[::1] C,            # IN
+    double tol,
+    int max_iter,
+    unsigned int seed,
+):
+    """A solver for scores that are linear in features of a row and a class."""
+    cdef Solver made = Solver()
+    cdef Limits limits
+    limits.tol, limits.max_iter, limits.seed = tol, max_iter, seed
+    limits.start = NULL
+    made.kept = psi, codes, C
+    made.c = held(c_compatibility(&psi[0, 0, 0], &codes[0], &C[0], psi.shape[0], psi.shape[1],
+                                  psi.shape[2], limits))
     return made
 
 

@@ -81,6 +81,13 @@ template <class T>
 Solver* crammer_singer(const Rows<T>&, double bias, const std::int32_t* codes, const double* C,
                        std::ptrdiff_t n_classes, const Limits&) noexcept;
 
+// The same loss of scores <w, psi(x, m)>, whose features psi (n, k, D) are at hand, by steps along
+// the two classes of a row that violate the optimality conditions most. It stops where those
+// differ by less than tol.
+template <class T>
+Solver* compatibility(const T* psi, const std::int32_t* codes, const double* C, std::ptrdiff_t n,
+                      std::ptrdiff_t k, std::ptrdiff_t D, const Limits&) noexcept;
+
 // One round of every solver that is not done: side by side where `apart`, else one after the other
 // with all threads each.
 Status advance(Solver* const* solvers, std::ptrdiff_t count, bool apart, int n_threads) noexcept;

@@ -20,15 +20,14 @@ from fastml._runtime.dispatch import accelerated
 from fastml._runtime.versioned import Versioned
 from fastml.kernel_logistic._loss import Loss
 from fastml.kernel_logistic._newton import Model, fit
-from fastml.kernel_logistic._operators import Factor, KeptGram, LowRank, StreamedGram
-from fastml.metrics._kernel_function import (
-    dtype_of_gram,
-    function_of,
-    in_precision,
-    is_precomputed,
-    own_gram,
-    validated,
+from fastml.kernel_logistic._operators import (
+    Factor,
+    KeptGram,
+    LowRank,
+    StreamedGram,
+    gram_of,
 )
+from fastml.metrics._kernel_function import expansion, is_precomputed, validated
 from fastml.metrics.pairwise import kernel_metrics
 
 RANK = 512  # of what stands for a Gram matrix that is not formed
@@ -279,14 +278,7 @@ class KernelLogisticRegression(Versioned, CallbackSupportMixin, ClassifierMixin,
         """
         check_is_fitted(self)
         X = validated(self, X, reset=False)
-        V = self.dual_coef_.T
-        if self.X_fit_ is None:
-            scores = X @ V
-        else:
-            dtype = np.result_type(dtype_of_gram(self.kernel, X), self.X_fit_.dtype)
-            rows, fitted = in_precision(X, dtype), in_precision(self.X_fit_, dtype)
-            scores = function_of(self).apply(rows, fitted, np.ascontiguousarray(V))
-        scores = scores.astype(np.float64, copy=False) + self.intercept_
+        scores = expansion(self, X, self.dual_coef_.T) + self.intercept_
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X):
@@ -358,20 +350,13 @@ class KernelLogisticRegression(Versioned, CallbackSupportMixin, ClassifierMixin,
 
     def _way(self, X: Any) -> tuple[KeptGram | StreamedGram, Factor | LowRank | None]:
         """The Gram matrix, and what Newton's method solves with; None: follow the gradient."""
-        given, dtype = is_precomputed(self.kernel), dtype_of_gram(self.kernel, X)
-        n, binary = X.shape[0] if hasattr(X, "shape") else len(X), len(self.classes_) == 2
+        binary = len(self.classes_) == 2
         if not binary and self.solver.startswith("newton"):
             raise ValueError(
                 f"solver={self.solver!r} is for two classes: there are {len(self.classes_)}. "
                 "Use solver='auto'."
             )
-        fits = self.max_gram_mb is None or n**2 * dtype.itemsize <= self.max_gram_mb * 2**20
-        keep = given or self.solver == "newton" or (self.solver != "newton-cg" and fits)
-        gram: KeptGram | StreamedGram
-        if keep:
-            gram = KeptGram(own_gram(self, X, dtype))
-        else:
-            gram = StreamedGram(function_of(self), in_precision(X, dtype), dtype)
+        gram = gram_of(self, X, {"newton": True, "newton-cg": False}.get(self.solver))
         if self.solver == "gradient" or not binary:
             return gram, None
         return gram, Factor(gram) if isinstance(gram, KeptGram) else LowRank(gram, RANK)

@@ -21,6 +21,28 @@ class Loss:
     def at(self, F: np.ndarray) -> "Slope":
         return Slope(self, expit(F) if self.binary else softmax(F, axis=1))
 
+    def best_intercept(self, KB: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """The intercepts with the least loss, by Newton's method with halved steps."""
+        total = self.w.sum()
+        value = self.value(KB + b)
+        for _ in range(50):
+            slope = self.at(KB + b)
+            gradient = slope.residual.sum(axis=0)
+            if np.abs(gradient).max() <= 1e-14 * total:
+                break
+            # Classes of more than two share a constant that does not matter.
+            hessian = slope.curvature_of_constants()
+            step = -np.linalg.lstsq(hessian, gradient, rcond=1e-13)[0]
+            for _ in range(40):
+                found = self.value(KB + b + step)
+                if found <= value:
+                    break
+                step /= 2
+            if not found < value:
+                break
+            b, value = b + step, found
+        return b
+
 
 class Slope:
     """Derivatives where probabilities are P (n, k)."""

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastml._runtime.callbacks import Task
-from fastml.kernel_logistic._loss import Loss, Slope
 
 MOST_STEPS = 200  # of conjugate gradients in one step of Newton's
 
@@ -30,33 +29,16 @@ class Direction(NamedTuple):
     KB: np.ndarray
 
 
-def best_intercept(loss: Loss, KB: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The intercepts with the least loss, by Newton's method with halved steps."""
-    total = loss.w.sum()
-    value = loss.value(KB + b)
-    for _ in range(50):
-        slope = loss.at(KB + b)
-        gradient = slope.residual.sum(axis=0)
-        if np.abs(gradient).max() <= 1e-14 * total:
-            break
-        # Classes of more than two share a constant that does not matter.
-        hessian = slope.curvature_of_constants()
-        step = -np.linalg.lstsq(hessian, gradient, rcond=1e-13)[0]
-        for _ in range(40):
-            found = loss.value(KB + b + step)
-            if found <= value:
-                break
-            step /= 2
-        if not found < value:
-            break
-        b, value = b + step, found
-    return b
+def nothing(shape: tuple[int, ...]) -> Model:
+    """The function that is zero."""
+    beta = np.zeros(shape)
+    return Model(beta, np.zeros(shape[1]), beta.copy(), np.inf, np.inf, 0)
 
 
 def newton_direction(
     gram: Any,
     precondition: Any,
-    slope: Slope,
+    slope: Any,
     G: np.ndarray,
     KG: np.ndarray,
     constant: float,
@@ -97,7 +79,7 @@ def newton_direction(
     return Direction(E * y - G, np.array([constant * total]), KEy - KG)
 
 
-def line_search(loss: Loss, model: Model, towards: Direction, first: float | None) -> float:
+def line_search(loss: Any, model: Model, towards: Direction, first: float | None) -> float:
     """How far to go: the root of a derivative that increases, to a tenth of where it starts."""
     F, dF = model.KB + model.b, towards.KB + towards.b
     quadratic = float((towards.beta * towards.KB).sum())
@@ -125,7 +107,7 @@ def line_search(loss: Loss, model: Model, towards: Direction, first: float | Non
 
 def fit(
     gram: Any,
-    loss: Loss,
+    loss: Any,
     *,
     precondition: Any,
     intercept: bool,
@@ -133,17 +115,17 @@ def fit(
     max_iter: int,
     task: Task,
     attributes: Any,
+    start: Model | None = None,
 ) -> Model:
     """Newton's method; without a preconditioner, conjugate gradients in the space of functions."""
-    beta = np.zeros(loss.Y.shape)
-    model = Model(beta, np.zeros(beta.shape[1]), beta.copy(), np.inf, np.inf, 0)
+    model = start or nothing(loss.Y.shape)
     # Of the sum of beta over rows, which intercepts keep at zero.
     K1 = gram.product(np.ones((gram.n, 1))) if intercept else None
     before: tuple[np.ndarray, float] | None = None
     d: Direction | None = None
     for i in range(max_iter + 1):
         if intercept:
-            model = model._replace(b=best_intercept(loss, model.KB, model.b))
+            model = model._replace(b=loss.best_intercept(model.KB, model.b))
         slope = loss.at(model.KB + model.b)
         G = model.beta + slope.residual
         KG = gram.product(G)
@@ -177,7 +159,7 @@ def fit(
     return model
 
 
-def _constant(gram: Any, loss: Loss, slope: Slope) -> float:
+def _constant(gram: Any, loss: Any, slope: Any) -> float:
     """Large beside the kernel and beside what the data tell of the intercepts."""
     known = float(slope.weight().sum())
     return 1e3 * max(float(np.mean(gram.diagonal)), 1 / max(known, 1e-300))

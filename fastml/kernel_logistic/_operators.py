@@ -10,7 +10,14 @@ from fastml._runtime.callbacks import NO_TASK
 from fastml._runtime.threads import n_threads
 from fastml.kernel_ridge._cholesky import factorise, solve
 from fastml.kernel_ridge._low_rank import pivoted_cholesky
-from fastml.metrics._kernel_function import KernelFunction
+from fastml.metrics._kernel_function import (
+    KernelFunction,
+    dtype_of_gram,
+    function_of,
+    in_precision,
+    is_precomputed,
+    own_gram,
+)
 
 
 class KeptGram:
@@ -50,6 +57,17 @@ class StreamedGram:
 
     def product(self, V: np.ndarray) -> np.ndarray:
         return self.kernel.apply(self.X, self.X, V).astype(np.float64, copy=False)
+
+
+def gram_of(estimator: Any, X: Any, keep: bool | None) -> KeptGram | StreamedGram:
+    """Kept, or not; None: if it is given, or takes no more than `max_gram_mb`."""
+    dtype, given = dtype_of_gram(estimator.kernel, X), is_precomputed(estimator.kernel)
+    if keep is None:
+        n, most = X.shape[0] if hasattr(X, "shape") else len(X), estimator.max_gram_mb
+        keep = most is None or n**2 * dtype.itemsize <= most * 2**20
+    if keep or given:
+        return KeptGram(own_gram(estimator, X, dtype))
+    return StreamedGram(function_of(estimator), in_precision(X, dtype), dtype)
 
 
 class Factor:

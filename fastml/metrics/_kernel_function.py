@@ -91,3 +91,16 @@ def own_gram(estimator: Any, X: Any, dtype: np.dtype) -> np.ndarray:
         return np.array(X, dtype=dtype, order="C")
     X = in_precision(X, dtype)
     return np.require(function_of(estimator)(X, X), dtype, ["C", "A", "W"])
+
+
+def expansion(estimator: Any, X: Any, V: np.ndarray) -> np.ndarray:
+    """The kernel between the rows of X and those of the fit, `X_fit_`, times V, in double.
+
+    `X_fit_` is None where X is the kernel.
+    """
+    if estimator.X_fit_ is None:
+        return (X @ V).astype(np.float64, copy=False)
+    dtype = np.result_type(dtype_of_gram(estimator.kernel, X), estimator.X_fit_.dtype)
+    rows, fitted = in_precision(X, dtype), in_precision(estimator.X_fit_, dtype)
+    values = function_of(estimator).apply(rows, fitted, np.ascontiguousarray(V))
+    return values.astype(np.float64, copy=False)

@@ -2,8 +2,18 @@
 
 from fastml._runtime.modules import fall_through
 from fastml.svm._classes import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from fastml.svm._compatibility import CompatibilityClassifier
 from fastml.svm._linear import LinearSVC, LinearSVR
 
-__all__ = ["SVC", "SVR", "LinearSVC", "LinearSVR", "NuSVC", "NuSVR", "OneClassSVM"]
+__all__ = [
+    "SVC",
+    "SVR",
+    "CompatibilityClassifier",
+    "LinearSVC",
+    "LinearSVR",
+    "NuSVC",
+    "NuSVR",
+    "OneClassSVM",
+]
 
 fall_through(__name__)

@@ -486,6 +486,24 @@ SUBJECTS = [
         for name, params in (("PCA", {}), ("IncrementalPCA", {"batch_size": 100}))
     ),
     Subject(
+        "kernel_erm.KernelERM",
+        {"gamma": 0.1, "loss": "huber"},
+        long=({"alpha": 1e-4}, {"solver": "gradient", "alpha": 1e-9, "tol": 0, "max_iter": 10**6}),
+        long_shape=(8_000, 20),
+        most=1500,
+        call=_on_targets,
+        like="svm.SVR",
+        unspecified={"huge": "squared distances overflow"},
+    ),
+    Subject(
+        "svm.CompatibilityClassifier",
+        {"random_state": 0},
+        long=({"C": 1e6, "tol": 0, "max_iter": 10**7},),
+        call=_linear,
+        like="svm.LinearSVC",
+        unspecified={"huge": "the squares of the columns overflow"},
+    ),
+    Subject(
         "kernel_approximation.RBFSampler",
         {"gamma": 0.1, "n_components": 30, "random_state": 0},
         long=(),  # one pass
