@@ -23,6 +23,7 @@ from fastml._runtime.docs import documented_by
 from fastml._runtime.sparse import with_short_indices
 from fastml._runtime.versioned import Versioned
 from fastml.svm._linear_solvers import Machine, Solution, solve, solve_jointly
+from fastml.svm._machine import Checked
 
 StockLinearSVC = stock.LinearSVC
 StockLinearSVR = stock.LinearSVR
@@ -30,10 +31,12 @@ StockLinearSVR = stock.LinearSVR
 _WEIGHTED_CLASSES = "sample_weight" in inspect.signature(compute_class_weight).parameters
 
 
-class _LinearMachine(Versioned, CallbackSupportMixin):
+class _LinearMachine(Checked, Versioned, CallbackSupportMixin):
     """What both have in common."""
 
     def _validated(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        if self._is_plain(X, y):
+            return X, y
         X, y = validate_data(
             self,
             X,

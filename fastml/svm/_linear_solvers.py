@@ -7,13 +7,13 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import blas
 from scipy.sparse import issparse
 
 from fastml._native import linear_svm as native
 from fastml._native.rows import Rows
 from fastml._runtime.callbacks import Task
 from fastml._runtime.threads import n_threads
-from fastml.metrics._rows import pairs
 
 # Columns of which a Hessian is formed and factorised.
 _MOST_COLUMNS, _MOST_SPARSE_COLUMNS = 2_048, 1_024
@@ -97,12 +97,14 @@ def _gram(X: np.ndarray, bias: float) -> np.ndarray:
     """All products of rows, rounded to float32: descent looks at the rows again before it ends."""
     with np.errstate(over="ignore"):
         X = X.astype(np.float32, copy=False)
-    n = len(X)
-    K = np.empty((n, n), np.float32)
-    step = -(-n // 4)
-    for i in range(0, n, step):  # the lower triangle and a little
-        K[i:, i : i + step] = pairs("linear", X[i:], X[i : i + step])
-        K[i : i + step, i:] = K[i:, i : i + step].T
+    # What is below its diagonal, in C order.
+    K = blas.ssyrk(1.0, X.T, trans=1).T
+    n, step = len(X), 256
+    for i in range(0, n, step):
+        end = i + step
+        K[i:end, end:] = K[end:, i:end].T
+        block = K[i:end, i:end]
+        block += np.tril(block, -1).T
     K += np.float32(bias**2)
     return K
 

@@ -41,7 +41,30 @@ OURS = ("dual_gap_", "kkt_violation_", "margin_", "epsilon_", "solver", "warm_st
 _FITTED_X = "_BaseLibSVM__Xfit"  # where scikit-learn's classes keep the rows of a callable kernel
 
 
-class Machine(Versioned, CallbackSupportMixin):
+class Checked:
+    """Checks that find nothing in a third of the time that scikit-learn's and small fits take."""
+
+    def _validate_params(self) -> None:
+        key = _simple(self)
+        if key is None:
+            super()._validate_params()  # type: ignore[misc]
+        elif key not in _valid:
+            super()._validate_params()  # type: ignore[misc]
+            if len(_valid) >= MANY:
+                _valid.clear()
+            _valid.add(key)
+
+    def _is_plain(self, X: Any, y: Any) -> bool:
+        """Whether scikit-learn's checks would find nothing; then does what they would do."""
+        if not (_is_plain(X) and X.flags.c_contiguous and are_plain(y, len(X))):
+            return False
+        self.n_features_in_ = X.shape[1]
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return True
+
+
+class Machine(Checked, Versioned, CallbackSupportMixin):
     """Stands before the stock class, and does what that leaves to libsvm."""
 
     @accelerated
@@ -71,16 +94,6 @@ class Machine(Versioned, CallbackSupportMixin):
         self._keep(X, fitted)
         return self
 
-    def _validate_params(self) -> None:
-        key = _simple(self)
-        if key is None:
-            super()._validate_params()  # type: ignore[misc]
-        elif key not in _valid:
-            super()._validate_params()  # type: ignore[misc]
-            if len(_valid) >= MANY:
-                _valid.clear()
-            _valid.add(key)
-
     def _validated(self, X: Any, y: Any) -> tuple[Any, Any]:
         sparse = issparse(X)
         if sparse and isinstance(self.kernel, str) and self.kernel == "precomputed":
@@ -89,11 +102,7 @@ class Machine(Versioned, CallbackSupportMixin):
         if callable(self.kernel):
             check_consistent_length(X, y)
             return X, y
-        if _is_plain(X) and X.flags.c_contiguous and are_plain(y, len(X)):
-            # What scikit-learn would find, in a third of the time that small fits take.
-            self.n_features_in_ = X.shape[1]
-            if hasattr(self, "feature_names_in_"):
-                del self.feature_names_in_
+        if self._is_plain(X, y):
             return X, y
         X, y = validate_data(
             self,
