@@ -71,6 +71,7 @@ template <class T> class Pairs final : public Solver {
         }
         primal = norm + loss;
         gap = primal - (dual - norm);
+        converged = converged && std::isfinite(gap);
     }
 
     const Limits limits_;

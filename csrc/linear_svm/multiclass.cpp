@@ -85,6 +85,7 @@ template <class T> class CrammerSinger final : public Solver {
         }
         primal = norm + loss;
         gap = primal - (dual - norm);
+        converged = converged && std::isfinite(gap);
     }
 
     const Limits limits_;

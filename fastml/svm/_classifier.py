@@ -91,8 +91,9 @@ class Classifier(Machine):
             intercept.append(-rho)
             n_iter.append(found.n_iter)
             gap, violation, margin = certificate(problem, found)
-            r = found.r if self._is_nu() else 1.0
-            certificates.append((gap / r**2 if r else gap, violation, margin * r))
+            r = np.float64(found.r if self._is_nu() else 1.0)
+            with np.errstate(all="ignore"):  # where r is all but zero, or too large
+                certificates.append((gap / r**2 if r else gap, violation, margin * r))
         self.n_iter_ = self._num_iter = np.array(n_iter, dtype=np.intc)
         self.dual_gap_, self.kkt_violation_, self.margin_ = np.array(certificates).T.copy()
         return assemble_pairs(members, coefficients, np.array(intercept))
