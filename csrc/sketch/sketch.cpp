@@ -53,10 +53,30 @@ Status cosines(const T* offset, T scale, std::ptrdiff_t n, std::ptrdiff_t m, T* 
     });
 }
 
-#define FML_INSTANTIATE(T)                                                             \
-    template Status cosine_features(const T*, const T*, const T*, T, std::ptrdiff_t,   \
-                                    std::ptrdiff_t, std::ptrdiff_t, T*, int) noexcept; \
-    template Status cosines(const T*, T, std::ptrdiff_t, std::ptrdiff_t, T*, int) noexcept;
+template <class T>
+Status chi2_features(const T* X, std::ptrdiff_t n, std::ptrdiff_t d, const T* factors,
+                     std::ptrdiff_t steps, T interval, T* out, int n_threads) noexcept {
+    constexpr ptrdiff_t strip = 1 << 12, most_lanes = 16;  // of any instruction set
+    const ptrdiff_t strips = ceil_div(d, strip), rows = std::max<ptrdiff_t>(1, strip / d);
+    const ptrdiff_t features = 2 * steps - 1, per_thread = aligned(features * most_lanes);
+    n_threads = threads_for(passed_over * n * d * features, n_threads);
+    Scratch<T> scratch(n_threads * per_thread);
+    if (!scratch) return Status::no_memory;
+    const auto run = FML_PICK(chi2_block<T>);
+    return parallel(ceil_div(n, rows) * strips, n_threads, [&](ptrdiff_t b, int worker) {
+        const ptrdiff_t first = b / strips * rows, p = b % strips * strip;
+        for (ptrdiff_t i = first; i < std::min(n, first + rows); ++i)
+            run(X + i * d + p, std::min(strip, d - p), factors, steps, interval,
+                out + i * features * d + p, d, scratch.get() + worker * per_thread);
+    });
+}
+
+#define FML_INSTANTIATE(T)                                                                  \
+    template Status cosine_features(const T*, const T*, const T*, T, std::ptrdiff_t,        \
+                                    std::ptrdiff_t, std::ptrdiff_t, T*, int) noexcept;      \
+    template Status cosines(const T*, T, std::ptrdiff_t, std::ptrdiff_t, T*, int) noexcept; \
+    template Status chi2_features(const T*, std::ptrdiff_t, std::ptrdiff_t, const T*,       \
+                                  std::ptrdiff_t, T, T*, int) noexcept;
 FML_INSTANTIATE(float)
 FML_INSTANTIATE(double)
 

@@ -1,5 +1,7 @@
 #include "gemm/gemm.inl.h"
 
+#include "common/math.inl.h"
+
 // cos(x) = ±sin(r) with r = x - q pi/2, q odd, |r| <= pi/2. Pi/2 comes in three parts, so that q
 // times the first two is exact up to `most`; the coefficients interpolate (sin(r) - r) / r³ in r².
 template <class T> struct CosConstants;
@@ -104,4 +106,43 @@ void cosines_block(const T* offset, T scale, std::ptrdiff_t rows, std::ptrdiff_t
         for (std::ptrdiff_t j = 0; j < m; ++j) out[j] += offset[j];
         cosines_of(out, m, scale);
     }
+}
+
+template <class T>
+FML_INLINE void chi2_of(const typename Simd<T>::Vec& x, const T* factors, std::ptrdiff_t steps,
+                        T interval, T* out, std::ptrdiff_t ld) {
+    using Vec = typename Simd<T>::Vec;
+    const Vec zero = broadcast<Vec>(T(0));
+    const auto some = x > zero;
+    T roots[Simd<T>::lanes];
+    store(roots, x);
+    for (int l = 0; l < Simd<T>::lanes; ++l) roots[l] = std::sqrt(roots[l]);
+    const Vec root = load<Vec>(roots);
+    store(out, root * factors[0]);
+    if (steps == 1) return;
+    // An infinite angle would go to the library.
+    const Vec angle = vlog<T>(select(some, x, broadcast<Vec>(T(1)))) * interval;
+    for (std::ptrdiff_t j = 1; j < steps; ++j) {
+        const Vec size = root * factors[j], turned = angle * static_cast<T>(j);
+        store(out + (2 * j - 1) * ld,
+              select(some, size * vsin<T>(turned + T(1.5707963267948966)), zero));
+        store(out + 2 * j * ld, select(some, size * vsin<T>(turned), zero));
+    }
+}
+
+// A strip of n entries of a row, whose features are ld apart.
+template <class T>
+void chi2_block(const T* X, std::ptrdiff_t n, const T* factors, std::ptrdiff_t steps, T interval,
+                T* out, std::ptrdiff_t ld, T* scratch) {
+    using Vec = typename Simd<T>::Vec;
+    constexpr std::ptrdiff_t lanes = Simd<T>::lanes;
+    std::ptrdiff_t p = 0;
+    for (; p + lanes <= n; p += lanes)
+        chi2_of<T>(load<Vec>(X + p), factors, steps, interval, out + p, ld);
+    if (p == n) return;
+    T rest[lanes] = {};
+    for (std::ptrdiff_t l = 0; l < n - p; ++l) rest[l] = X[p + l];
+    chi2_of<T>(load<Vec>(rest), factors, steps, interval, scratch, lanes);
+    for (std::ptrdiff_t k = 0; k < 2 * steps - 1; ++k)
+        for (std::ptrdiff_t l = 0; l < n - p; ++l) out[k * ld + p + l] = scratch[k * lanes + l];
 }

@@ -19,7 +19,8 @@ def rows(n: int, d: int, m: int, sampler: str, dtype: str) -> tuple[np.ndarray, 
 def make(data: Any, library: str) -> Any:
     X, sampler, m = data
     estimator = getattr(import_module(f"{library}.kernel_approximation"), sampler)
-    return estimator(n_components=m, random_state=0).fit(X)
+    drawn = {} if sampler == "AdditiveChi2Sampler" else {"n_components": m, "random_state": 0}
+    return estimator(**drawn).fit(X)
 
 
 def transform(data: Any, threads: int, *, library: str) -> Callable[[], Any]:
@@ -43,4 +44,10 @@ def case(
     return Case("sketch", shape, rows, peers, error, "difference", atol=1e-2)
 
 
-CASES = (case(20_000), case(20_000, dtype="float32"), case(20_000, sampler="Nystroem"))
+CASES = (
+    case(20_000),
+    case(20_000, dtype="float32"),
+    case(20_000, sampler="Nystroem"),
+    case(5_000, m=100, sampler="PolynomialCountSketch"),
+    case(20_000, sampler="AdditiveChi2Sampler"),
+)
