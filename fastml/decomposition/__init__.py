@@ -2,6 +2,7 @@
 
 from fastml._runtime.modules import fall_through
 from fastml.decomposition._incremental_pca import IncrementalPCA
+from fastml.decomposition._kernel_pca import KernelPCA
 from fastml.decomposition._minibatch_nmf import MiniBatchNMF
 from fastml.decomposition._nmf import NMF, non_negative_factorization
 from fastml.decomposition._pca import PCA
@@ -11,6 +12,7 @@ __all__ = [
     "NMF",
     "PCA",
     "IncrementalPCA",
+    "KernelPCA",
     "MiniBatchNMF",
     "TruncatedSVD",
     "non_negative_factorization",

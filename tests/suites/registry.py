@@ -226,6 +226,11 @@ def _of_components(estimator, X, sample_weight=None, random_state=None, **params
     found |= {name: getattr(model, name) for name in ("explained_variance_", "noise_variance_")}
     single = getattr(X, "dtype", None) == np.float32  # of which doubles may be made
     return {k: np.asarray(v, np.float32 if single else None) for k, v in found.items()}
+def _components(outcome: dict) -> dict:
+    """Those whose eigenvalues are more than rounding in a matrix of ones."""
+    clear = outcome["eigenvalues_"] > 1e-5
+    names = ("eigenvalues_", "eigenvectors_", "transform()")
+    return {name: v * clear if name in names else v for name, v in outcome.items()}
 
 
 _QUICK = {"n_clusters": 3, "n_init": 2, "max_iter": 20, "random_state": 0}
@@ -516,6 +521,26 @@ SUBJECTS = [
         like="kernel_approximation.RBFSampler",
         unspecified={"huge": "cosines of what is infinite"},
     ),
+    Subject(
+        "decomposition.KernelPCA",
+        {"n_components": 3, "kernel": "rbf", "gamma": 0.02, "random_state": 0},
+        large={"eigen_solver": "power", "max_gram_mb": 0},
+        long=({"n_components": 20, "kernel": "rbf", "max_gram_mb": 0, "tol": 1e-300},),
+        most=1500,
+        comparable=_components,
+        unspecified={
+            "huge": "squared distances overflow",
+            "csr_messy": "scikit-learn takes norms of stored values, without adding duplicates",
+        }
+        | dict.fromkeys(_FEW_ROWS, "components whose eigenvalues are 0, or the same"),
+    ),
+    Subject(
+        "random_projection.SparseRandomProjection",
+        {"n_components": 5, "random_state": 0},
+        long=(),  # one pass
+        large={"n_components": 10},
+        unspecified={"huge": "sums overflow"},
+    ),
     *(
         Subject(
             f"svm.{name}",
@@ -630,8 +655,12 @@ WRAPPERS = {
     "neighbors.NearestCentroid",
     "neighbors.kneighbors_graph",
     "neighbors.radius_neighbors_graph",
+    "kernel_approximation.AdditiveChi2Sampler",
     "kernel_approximation.Nystroem",
+    "kernel_approximation.PolynomialCountSketch",
     "kernel_approximation.SkewedChi2Sampler",
+    "random_projection.CosineAugmentation",
+    "random_projection.GaussianRandomProjection",
     "ensemble.AdaBoostRegressor",
     "ensemble.BaggingClassifier",
     "ensemble.ExtraTreesClassifier",

@@ -38,6 +38,7 @@ def _skops(model, tmp_path):
     stored = skops.dumps(model)
     untrusted = skops.get_untrusted_types(data=stored)
     stock = {  # scikit-learn's models have them too
+        "scipy.sparse._csr.csr_matrix",
         "sklearn.cluster._bisect_k_means._BisectingTree",
         "sklearn.metrics._dist_metrics.EuclideanDistance64",
         "sklearn.neighbors._kd_tree.KDTree",

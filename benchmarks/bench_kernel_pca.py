@@ -1,0 +1,25 @@
+"""KernelPCA: `python -m pytest benchmarks/bench_kernel_pca.py`."""
+
+import pytest
+
+from fastml._bench.cases.kernel_pca import case
+
+FITS = [
+    case(n, d, k, kernel)
+    for n, d, k, kernel in (
+        (1_000, 20, 2, "rbf"),
+        (1_000, 20, 20, "rbf"),
+        (3_000, 20, 2, "rbf"),
+        (3_000, 200, 2, "rbf"),
+        (3_000, 200, 20, "rbf"),
+        (3_000, 20, 5, "poly"),
+        (3_000, 20, 5, "cosine"),
+        (3_000, 20, 5, "linear"),
+        (8_000, 20, 2, "rbf"),
+    )
+]
+
+
+@pytest.mark.contest([*FITS, case(3_000, dtype="float32"), case(3_000, part="transform")])
+def bench_kernel_pca(entry, contest):
+    assert entry.name != "fastml" or contest.ratio(entry) > 1

@@ -1,0 +1,280 @@
+"""Principal components in the space of a kernel."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import linalg
+from scipy.sparse import issparse
+from scipy.sparse.linalg import LinearOperator, eigsh
+from sklearn import decomposition as stock
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
+from sklearn.preprocessing import KernelCenterer
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.extmath import _randomized_eigsh, svd_flip
+from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted, validate_data
+
+from fastml._runtime.beside import beside
+from fastml._runtime.callbacks import CallbackSupportMixin, Task, fit_context, fit_task
+from fastml._runtime.dispatch import accelerated
+from fastml._runtime.docs import documented_by
+from fastml._runtime.versioned import Versioned
+from fastml.decomposition._centred_gram import FactoredGram, KeptGram, StreamedGram
+from fastml.decomposition._lanczos import largest
+from fastml.decomposition._projector import Projector
+from fastml.kernel_ridge._cholesky import factorise, panels, solve
+from fastml.metrics._kernel_function import KernelFunction, dtype_of_gram, is_precomputed
+from fastml.metrics._rows import jobs
+
+StockKernelPCA = stock.KernelPCA
+
+FEW = 200  # rows of which all eigenvectors are found as soon as some
+PART = 8  # of all eigenvectors, one in so many are found sooner than all
+
+OURS = {"max_gram_mb": 4096}  # parameters that scikit-learn's class does not have
+
+
+@documented_by(StockKernelPCA)
+class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
+    """Principal components in the space of a kernel, compiled.
+
+    The Gram matrix is made in one pass, and not centred but multiplied as if it were. Few
+    components come from products with blocks of vectors (block Lanczos), whatever their number
+    and up to rounding; many from LAPACK. A Gram matrix that is larger than `max_gram_mb` is never
+    formed: each product computes it again, tile by tile. Neither does `transform` form any.
+
+    Parameters
+    ----------
+    kernel : str, kernel object or callable, default="linear"
+        Besides scikit-learn's, every name that `pairwise_kernels` knows, kernels of
+        `gaussian_process.kernels` and functions made by `fastml.jit.kernel`.
+
+    eigen_solver : {"auto", "dense", "arpack", "randomized", "power"}, default="auto"
+        "power": block Lanczos until residuals are below `tol` times the largest eigenvalue, 0
+        being 500 units of rounding. "auto": "dense" for at most 200 rows, or if more than one in
+        eight components is wanted, else "power". The others are scikit-learn's.
+
+    max_gram_mb : float, default=4096
+        The most memory for the Gram matrix, in MiB, that "auto" and "power" take. None: any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fastml.decomposition import KernelPCA
+    >>> angle = np.linspace(0, 2 * np.pi, 300, endpoint=False)
+    >>> circles = np.array([np.cos(angle), np.sin(angle)]).T * np.repeat([1, 3], 150)[:, None]
+    >>> Z = KernelPCA(2, kernel="rbf", gamma=0.5).fit_transform(circles)
+    >>> Z.shape
+    (300, 2)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **StockKernelPCA._parameter_constraints,
+        "kernel": [StrOptions({*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"}), callable],
+        "eigen_solver": [StrOptions({"auto", "dense", "arpack", "randomized", "power"})],
+        "max_gram_mb": [Interval(Real, 0, None, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        n_components=None,
+        *,
+        kernel="linear",
+        gamma=None,
+        degree=3,
+        coef0=1,
+        kernel_params=None,
+        alpha=1.0,
+        fit_inverse_transform=False,
+        eigen_solver="auto",
+        tol=0,
+        max_iter=None,
+        iterated_power="auto",
+        remove_zero_eig=False,
+        random_state=None,
+        copy_X=True,
+        n_jobs=None,
+        max_gram_mb=4096,
+    ):
+        super().__init__(
+            n_components,
+            kernel=kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            kernel_params=kernel_params,
+            alpha=alpha,
+            fit_inverse_transform=fit_inverse_transform,
+            eigen_solver=eigen_solver,
+            tol=tol,
+            max_iter=max_iter,
+            iterated_power=iterated_power,
+            remove_zero_eig=remove_zero_eig,
+            random_state=random_state,
+            copy_X=copy_X,
+            n_jobs=n_jobs,
+        )
+        self.max_gram_mb = max_gram_mb
+
+    @documented_by(StockKernelPCA.fit)
+    @accelerated
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None):
+        """Find the components."""
+        if self.fit_inverse_transform and is_precomputed(self.kernel):
+            raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
+        X = validate_data(self, X, accept_sparse="csr", copy=self.copy_X)
+        self.gamma_ = 1 / X.shape[1] if self.gamma is None else self.gamma
+        n = X.shape[0]
+        k = n if self.n_components is None else min(n, self.n_components)
+        solver = self._solver(n, k)
+        with jobs(self.n_jobs), fit_task(self, None, X=X, y=y) as task:
+            gram = self._gram(X, streamed=solver == "power")
+            self._centerer = _centerer(gram.means)
+            values, vectors = self._pairs(gram, k, solver, task)
+            self._keep(values, vectors)
+            if self.fit_inverse_transform:
+                self._learn_inverse(self.eigenvectors_ * np.sqrt(self.eigenvalues_), X, task)
+        self.X_fit_ = X
+        return self
+
+    @documented_by(StockKernelPCA.fit_transform)
+    @accelerated
+    def fit_transform(self, X, y=None, **params):
+        """Find the components, and the rows' coordinates in them."""
+        self.fit(X, **params)
+        return self.eigenvectors_ * np.sqrt(self.eigenvalues_)
+
+    @documented_by(StockKernelPCA.transform)
+    @accelerated
+    def transform(self, X):
+        """Coordinates of new rows."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", reset=False)
+        parts = (self.X_fit_, self.eigenvalues_, self.eigenvectors_, self._centerer)
+        stamp = (self.gamma_, self.degree, self.coef0, self.kernel)
+        with jobs(self.n_jobs):
+            return beside(self, parts, self._projector, stamp)(X)
+
+    @documented_by(StockKernelPCA.inverse_transform)
+    @accelerated
+    def inverse_transform(self, X):
+        """Rows that are near in the space of the kernel."""
+        if not self.fit_inverse_transform:
+            raise NotFittedError(
+                "The fit_inverse_transform parameter was not set to True when instantiating and "
+                "hence the inverse transform is not available."
+            )
+        with jobs(self.n_jobs):
+            return self._function().apply(X, self.X_transformed_fit_, self.dual_coef_)
+
+    def __to_sklearn_state__(self, state: dict[str, Any]) -> dict[str, Any]:
+        state = {key: value for key, value in state.items() if key not in OURS}
+        return state | {"eigen_solver": "auto"} if self.eigen_solver == "power" else state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(OURS | state)  # a model of scikit-learn's lacks them
+
+    def _function(self) -> KernelFunction:
+        if callable(self.kernel):
+            return KernelFunction(self.kernel, self.kernel_params or {})
+        params = {"gamma": self.gamma_, "degree": self.degree, "coef0": self.coef0}
+        return KernelFunction("polynomial" if self.kernel == "poly" else self.kernel, params)
+
+    def _projector(self) -> Projector:
+        return Projector(self, None if is_precomputed(self.kernel) else self._function())
+
+    def _solver(self, n: int, k: int) -> str:
+        if self.eigen_solver != "auto":
+            return self.eigen_solver
+        return "dense" if n <= FEW or k * PART > n else "power"
+
+    def _gram(self, X: Any, streamed: bool) -> KeptGram:
+        if is_precomputed(self.kernel):
+            if issparse(X) or X.shape[0] != X.shape[1]:
+                KernelCenterer().fit(X)  # says what is wrong
+            K = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+            return KeptGram(K)
+        dtype = dtype_of_gram(self.kernel, X)
+        held = X.nnz if issparse(X) else X.size
+        linear = isinstance(self.kernel, str) and self.kernel == "linear"
+        if streamed and linear and 4 * held < X.shape[0] ** 2:
+            return FactoredGram(X.astype(dtype, copy=False))
+        size = X.shape[0] ** 2 * dtype.itemsize
+        if streamed and self.max_gram_mb is not None and size > self.max_gram_mb * 2**20:
+            return StreamedGram(self._function(), X.astype(dtype, copy=False), dtype)
+        K = self._function()(X, X)
+        return KeptGram(np.require(K, dtype_of_values(K), ["C", "A", "W"]))
+
+    def _pairs(self, gram: Any, k: int, solver: str, task: Task) -> tuple[np.ndarray, np.ndarray]:
+        if is_precomputed(self.kernel):
+            gram.K = np.ascontiguousarray(gram.centre())  # which its owner sees, as scikit-learn's
+        n, rng = gram.shape[0], check_random_state(self.random_state)
+        if solver == "dense":
+            return linalg.eigh(gram.centre(), subset_by_index=(n - k, n - 1), overwrite_a=True)
+        if solver == "arpack":
+            operator = LinearOperator(gram.shape, gram.times_one, dtype=gram.dtype)
+            v0 = rng.uniform(-1, 1, n)
+            options = {"tol": self.tol, "maxiter": self.max_iter, "v0": v0}
+            return eigsh(operator, k, which="LA", **options)
+        if solver == "randomized":
+            power = {"n_iter": self.iterated_power, "random_state": self.random_state}
+            return _randomized_eigsh(gram.centre(), k, selection="module", **power)
+        width = 64 // gram.dtype.itemsize
+        block = width * -(-k // (3 * width))
+        start = rng.uniform(-1, 1, (n, block)).astype(gram.dtype)
+        rounding = np.finfo(gram.dtype).eps
+        rounding *= 500 if gram.dtype == np.float64 else 5
+        max_iter = self.max_iter or 1000
+        tol = self.tol or rounding
+        found = largest(gram.times, start, k, tol=tol, max_iter=max_iter, task=task)
+        if not found.converged:
+            warnings.warn(
+                f"Residuals of the components are up to {found.residuals.max():.2g} after "
+                f"{found.n_iter} products. Increase max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return found.values.astype(gram.dtype), found.vectors
+
+    def _keep(self, values: np.ndarray, vectors: np.ndarray) -> None:
+        values = _check_psd_eigenvalues(values, enable_warnings=False)
+        vectors, _ = svd_flip(u=vectors, v=None)
+        order = values.argsort()[::-1]
+        if self.remove_zero_eig or self.n_components is None:
+            order = order[values[order] > 0]
+        self.eigenvalues_, self.eigenvectors_ = values[order], vectors[:, order]
+
+    def _learn_inverse(self, Z: np.ndarray, X: Any, task: Task) -> None:
+        if issparse(X):
+            raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
+        K = self._function()(Z, Z)
+        dtype = np.result_type(dtype_of_values(K), X.dtype)
+        dtype = dtype if dtype in (np.float32, np.float64) else np.dtype(np.float64)
+        R = np.array(K, dtype, order="C")
+        R.flat[:: len(R) + 1] += self.alpha
+        with task.subtask("inverse", len(panels(len(R)))) as inverse:
+            if factorise(R, inverse):
+                self.dual_coef_ = solve(R, X.astype(dtype, copy=False))
+            else:
+                K.flat[:: len(K) + 1] += self.alpha
+                self.dual_coef_ = linalg.solve(K, X, assume_a="pos", overwrite_a=True)
+        self.X_transformed_fit_ = Z
+
+
+def dtype_of_values(K: np.ndarray) -> np.dtype:
+    return np.dtype(np.float32 if K.dtype == np.float32 else np.float64)
+
+
+def _centerer(means: np.ndarray) -> KernelCenterer:
+    """That of the Gram matrix whose columns have these means."""
+    centerer = KernelCenterer().set_output(transform="default")
+    centerer.n_features_in_ = len(means)
+    centerer.K_fit_rows_ = means
+    centerer.K_fit_all_ = means.sum() / len(means)
+    return centerer

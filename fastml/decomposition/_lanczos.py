@@ -1,0 +1,168 @@
+"""The largest eigenvalues of a symmetric operator that is only multiplied with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh, qr
+
+from fastml._native.symmetric import project_out
+from fastml._runtime.callbacks import NO_TASK, Task
+from fastml._runtime.threads import n_threads
+
+STEPS = 24  # blocks beside the wanted vectors before the best of them start again
+
+
+class Eigenpairs(NamedTuple):
+    """Values (k,), the largest first, vectors (n, k), and how far these are from being such."""
+
+    values: np.ndarray
+    vectors: np.ndarray
+    residuals: np.ndarray
+    n_iter: int
+    converged: bool
+
+
+def width_of(dtype: np.dtype) -> int:
+    """Vectors of a strand: as many as are multiplied at once."""
+    return 64 // np.dtype(dtype).itemsize
+
+
+class Basis:
+    """Orthonormal vectors, in strands: blocks (n, width) in C order, one behind the other.
+
+    Products with them are ours: BLAS's threads wait busily between calls where ours should run.
+    """
+
+    def __init__(self, n: int, most: int, dtype: np.dtype) -> None:
+        self.width, self.n, self.count = width_of(dtype), n, 0
+        self.strands = np.empty((most, n, self.width), dtype)
+        self.rng = np.random.RandomState(0)
+
+    @property
+    def m(self) -> int:
+        return self.count * self.width
+
+    def append(self, fresh: np.ndarray) -> None:
+        """Columns that are orthonormal, whole strands of them."""
+        for j in range(0, fresh.shape[1], self.width):
+            self.strands[self.count] = fresh[:, j : j + self.width]
+            self.count += 1
+
+    def without(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """W less its part in the basis, and what part that is, (m, columns)."""
+        parts, C = [], np.empty((self.m, W.shape[1]))
+        for j in range(0, W.shape[1], self.width):
+            part, c = W[:, j : j + self.width].copy(), np.empty((self.m, self.width))
+            if self.count:
+                project_out(self.strands[: self.count], part, c, n_threads())
+            parts.append(part)
+            C[:, j : j + self.width] = c
+        return np.hstack(parts) if len(parts) > 1 else parts[0], C
+
+    def combined(self, S: np.ndarray) -> np.ndarray:
+        """The vectors times S (m, columns)."""
+        S = S.astype(self.strands.dtype).reshape(self.count, self.width, -1)
+        out = np.zeros((self.n, S.shape[2]), self.strands.dtype)
+        for strand, s in zip(self.strands, S, strict=False):
+            out += strand @ s
+        return out
+
+    def orthonormal(self, W: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:
+        """Q and R with W = Q R, Q orthogonal to the basis, in which W has no part but rounding.
+
+        Directions of W that are rounding alone, beside `scale`, are replaced by random ones, with
+        zeros in R.
+        """
+        try:
+            R = np.linalg.cholesky(W.T @ W).T
+            if R.diagonal().min() < 1e-3 * R.diagonal().max():
+                raise np.linalg.LinAlgError
+            Q, _ = self.without(W @ np.linalg.inv(R).astype(W.dtype))
+            again = np.linalg.cholesky(Q.T @ Q).T
+            return Q @ np.linalg.inv(again).astype(W.dtype), again @ R
+        except np.linalg.LinAlgError:
+            return self._of_lower_rank(W, scale)
+
+    def _of_lower_rank(self, W: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:
+        Q, R, order = qr(W, mode="economic", pivoting=True)
+        eps = np.finfo(W.dtype)
+        lost = abs(R.diagonal()) <= 100 * eps.eps * max(scale, eps.tiny)
+        R[lost] = 0
+        Q[:, lost] = self.rng.normal(size=(len(Q), int(lost.sum())))
+        for _ in range(2):
+            Q = qr(self.without(Q)[0], mode="economic")[0]
+        back = np.empty_like(R)
+        back[:, order] = R
+        return Q, back
+
+
+def largest(
+    product: Callable[[np.ndarray], np.ndarray],
+    start: np.ndarray,
+    k: int,
+    *,
+    tol: float,
+    max_iter: int,
+    task: Task = NO_TASK,
+) -> Eigenpairs:
+    """The k largest eigenpairs, by the block Lanczos method with thick restarts.
+
+    `product` is called with (n, b) blocks as wide as `start`, whole strands. All vectors are kept
+    orthogonal to one another, twice over, so that no eigenvalue appears twice (Wu and Simon,
+    2000, in blocks). Ends when all residuals |A v - lambda v| are below `tol` times the largest
+    |lambda|.
+
+    Of an eigenvalue that is there more than b times a Krylov space has b vectors. So with b < k a
+    random block, orthogonal to all that was found, has a few steps to lead to something else.
+    """
+    n, b = start.shape
+    w = width_of(start.dtype)
+    kept = -(-(k + b) // w) * w
+    most = kept + STEPS * b
+    if n <= most:
+        return _of_few_rows(product, n, k, start.dtype)
+    basis, H = Basis(n, most // w, start.dtype), np.zeros((most, most))
+    check, probed = k + 3 * b, None
+    fresh, _ = basis.orthonormal(start, 0.0)
+    for n_iter in range(1, max_iter + 1):
+        with task.subtask("iteration") as step:
+            m = basis.m
+            basis.append(fresh)
+            W, C = basis.without(product(fresh))
+            H[: basis.m, m : basis.m], H[m : basis.m, : basis.m] = C, C.T
+            m = basis.m
+            fresh, R = basis.orthonormal(W, float(np.linalg.norm(C)))
+            full = m + b > most
+            if m < check and not full and n_iter < max_iter:
+                continue
+            check = int(1.3 * m) + b
+            values, S = eigh(H[:m, :m], subset_by_index=(max(0, m - kept), m - 1))
+            values, S = values[::-1], S[:, ::-1]
+            # What is left of A V S is fresh R times the last rows of S.
+            residuals = np.linalg.norm(R @ S[m - b :], axis=0)[:k]
+            near = tol * abs(values[0])
+            good = m >= k and bool((residuals <= near).all())
+        sure = b >= k or (probed is not None and bool((values[:k] - probed <= 10 * near).all()))
+        if (good and sure) or step.stop or n_iter == max_iter:
+            return Eigenpairs(values[:k], basis.combined(S[:, :k]), residuals, n_iter, good)
+        if full:
+            vectors, basis.count = basis.combined(S), 0
+            basis.append(vectors)
+            H[:] = 0
+            H[:kept, :kept] = np.diag(values)
+            check = kept + 4 * b
+        if good:
+            probed, check = values[:k].copy(), basis.m + 3 * b
+            noise = basis.rng.normal(size=(n, b)).astype(start.dtype)
+            fresh, _ = basis.orthonormal(basis.without(noise)[0], 0.0)
+    raise AssertionError("unreachable")
+
+
+def _of_few_rows(product: Callable, n: int, k: int, dtype: np.dtype) -> Eigenpairs:
+    A = product(np.eye(n, dtype=dtype))
+    values, vectors = eigh((A + A.T) / 2, subset_by_index=(n - k, n - 1))
+    off = np.linalg.norm(A @ vectors - vectors * values, axis=0)
+    return Eigenpairs(values[::-1], vectors[:, ::-1], off[::-1], 1, True)

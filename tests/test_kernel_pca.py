@@ -1,0 +1,165 @@
+"""KernelPCA against scikit-learn's."""
+
+import numpy as np
+import pytest
+import sklearn.decomposition as stock
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import RBF, Matern
+from sklearn.metrics.pairwise import laplacian_kernel
+from sklearn.utils.estimator_checks import check_estimator
+
+import fastml
+from fastml.decomposition import KernelPCA
+
+DTYPES = (np.float32, np.float64)
+ATTRIBUTES = ("eigenvalues_", "eigenvectors_", "gamma_", "X_fit_")
+
+
+def rows(n, d, dtype=np.float64):
+    """With variances that differ, so that components do."""
+    rng = np.random.default_rng(n)
+    return (rng.normal(size=(n, d)) * np.linspace(1, 3, d) + 1).astype(dtype)
+
+
+def same(ours, theirs, tol):
+    assert ours.dtype == theirs.dtype
+    assert ours.shape == theirs.shape
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=tol * max(1e-30, abs(theirs).max()))
+
+
+def compare(X, tol, new=None, strict=True, **params):
+    known = {name: value for name, value in params.items() if name != "max_gram_mb"}
+    theirs = stock.KernelPCA(**(known | {"eigen_solver": "dense"})).fit(X)
+    with fastml.config_context(strict=strict):
+        ours = KernelPCA(**params).fit(X)
+        same(ours.eigenvalues_, theirs.eigenvalues_, tol)
+        same(ours.eigenvectors_, theirs.eigenvectors_, tol)
+        assert ours.gamma_ == theirs.gamma_
+        for rows_of in (X,) if new is None else (X, new, new[:1]):
+            same(ours.transform(rows_of), theirs.transform(rows_of), tol)
+        same(KernelPCA(**params).fit_transform(X), theirs.fit_transform(X), tol)
+    twin = fastml.to_sklearn(ours)
+    assert type(twin) is stock.KernelPCA
+    same(twin.transform(X), theirs.transform(X), tol)
+    same(fastml.from_sklearn(twin).transform(X), theirs.transform(X), tol)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("solver", ["auto", "dense", "arpack", "power", "streamed"])
+@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "cosine"])
+def test_the_components_of_scikit_learn(kernel, solver, dtype):
+    X, new = rows(260, 6, dtype), rows(30, 6, dtype)
+    params = {"n_components": 5, "kernel": kernel, "degree": 2, "random_state": 0}
+    params |= {"eigen_solver": solver} if solver != "streamed" else {"max_gram_mb": 0}
+    tol = 1e-9 if dtype == np.float64 else 2e-2
+    compare(X, tol, new, **params)
+
+
+@pytest.mark.parametrize("k", [2, 30, 100, None])
+@pytest.mark.parametrize("n", [1, 2, 12, 300])
+def test_numbers_of_rows_and_components(n, k):
+    X = rows(n, 3)
+    theirs = stock.KernelPCA(k, kernel="rbf", eigen_solver="dense").fit(X)
+    ours = KernelPCA(k, kernel="rbf").fit(X)
+    np.testing.assert_allclose(ours.eigenvalues_, theirs.eigenvalues_, atol=1e-10 * n)
+    np.testing.assert_allclose(
+        abs(ours.transform(X)), abs(theirs.transform(X)), atol=1e-4 if k is None else 1e-6
+    )
+
+
+def test_other_kernels():
+    X, new = rows(240, 4), rows(20, 4)
+    for kernel in (RBF(1.5), Matern(2.0) + RBF(1.0)):
+        compare(X, 1e-9, new, n_components=3, kernel=kernel)
+        compare(X, 1e-9, new, n_components=3, kernel=kernel, eigen_solver="power", max_gram_mb=0)
+    compare(
+        X[:60],
+        1e-9,
+        new,
+        strict=False,
+        n_components=3,
+        kernel=lambda x, y, c: x @ y + c,
+        kernel_params={"c": 2},
+    )
+    K, Kn = laplacian_kernel(X, gamma=0.25), laplacian_kernel(new, X, gamma=0.25)
+    theirs = stock.KernelPCA(3, kernel="precomputed").fit(K)
+    for given in (K, np.asfortranarray(K)):
+        ours = KernelPCA(3, kernel="precomputed").fit(given)
+        same(ours.transform(Kn), theirs.transform(Kn), 1e-9)
+        same(ours.X_fit_, theirs.X_fit_, 1e-12)
+    ours = KernelPCA(3, kernel="laplacian").fit(X)
+    same(ours.transform(new), theirs.transform(Kn), 1e-9)
+
+
+def test_randomized():
+    X = rows(300, 5)
+    params = {"n_components": 3, "kernel": "rbf", "eigen_solver": "randomized", "random_state": 0}
+    theirs, ours = stock.KernelPCA(**params).fit(X), KernelPCA(**params).fit(X)
+    same(ours.eigenvalues_, theirs.eigenvalues_, 1e-10)
+    same(ours.eigenvectors_, theirs.eigenvectors_, 1e-8)
+
+
+@pytest.mark.parametrize("max_gram_mb", [0, 4096])
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "sigmoid"])
+def test_sparse_rows(kernel, max_gram_mb):
+    X = sparse.random(250, 40, 0.2, format="csr", random_state=0)
+    new = sparse.random(9, 40, 0.2, format="csr", random_state=1)
+    theirs = stock.KernelPCA(4, kernel=kernel, eigen_solver="dense", coef0=0.1).fit(X.toarray())
+    ours = KernelPCA(4, kernel=kernel, coef0=0.1, max_gram_mb=max_gram_mb).fit(X)
+    for given in (new, new.toarray()):
+        same(ours.transform(given), theirs.transform(new.toarray()), 1e-9)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_inverse(dtype):
+    X, new = rows(220, 4, dtype), rows(30, 4, dtype)
+    params = {"n_components": 3, "kernel": "rbf", "gamma": 0.1, "fit_inverse_transform": True}
+    theirs, ours = stock.KernelPCA(**params), KernelPCA(**params)
+    tol = 1e-8 if dtype == np.float64 else 5e-2
+    Z = theirs.fit_transform(X)
+    same(ours.fit_transform(X), Z, tol)
+    same(ours.dual_coef_, theirs.dual_coef_, tol)
+    same(ours.X_transformed_fit_, theirs.X_transformed_fit_, tol)
+    Z = theirs.transform(new)
+    same(ours.inverse_transform(Z), theirs.inverse_transform(Z), tol)
+    with pytest.raises(NotImplementedError, match="sparse"):
+        KernelPCA(2, fit_inverse_transform=True).fit(sparse.csr_matrix(X))
+
+
+def test_one_hot_rows():
+    """Equal groups: an eigenvalue as often as there are groups less one."""
+    X = np.repeat(np.eye(26), 12, axis=0)
+    for k in (5, 25):
+        ours = KernelPCA(k, eigen_solver="power").fit(X)
+        np.testing.assert_allclose(ours.eigenvalues_, 12)
+
+
+def test_iterations_run_out():
+    X = np.random.default_rng(0).normal(size=(500, 50))
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        KernelPCA(3, kernel="rbf", max_iter=2).fit(X)
+
+
+def test_same_bits_for_any_number_of_threads():
+    X, results = rows(700, 5), []
+    for threads in (1, 2):
+        with fastml.config_context(threads=threads):
+            results.append(KernelPCA(3, kernel="rbf", max_gram_mb=0).fit(X).transform(X))
+    np.testing.assert_allclose(*results, rtol=0, atol=1e-12)  # of small products BLAS decides
+
+
+def test_rows_of_the_fit_that_change_are_met_anew():
+    X = rows(220, 4)
+    model = KernelPCA(2, kernel="rbf").fit(X)
+    before = model.transform(X[:5])
+    model.gamma_ = 0.5 * model.gamma_
+    assert abs(model.transform(X[:5]) - before).max() > 1e-3
+    model.fit(2 * X)
+    np.testing.assert_allclose(model.transform(2 * X[:5]), model.fit_transform(2 * X)[:5])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_check_estimator():
+    results = check_estimator(KernelPCA(), on_fail=None)
+    assert not [r["check_name"] for r in results if r["status"] == "failed"]
