@@ -226,6 +226,8 @@ def _of_components(estimator, X, sample_weight=None, random_state=None, **params
     found |= {name: getattr(model, name) for name in ("explained_variance_", "noise_variance_")}
     single = getattr(X, "dtype", None) == np.float32  # of which doubles may be made
     return {k: np.asarray(v, np.float32 if single else None) for k, v in found.items()}
+
+
 def _components(outcome: dict) -> dict:
     """Those whose eigenvalues are more than rounding in a matrix of ones."""
     clear = outcome["eigenvalues_"] > 1e-5
