@@ -33,7 +33,7 @@ class Projector:
         self.shift = model._centerer.K_fit_rows_ @ self.A
         # By the linear kernel, coordinates are products with one vector a component.
         linear = isinstance(self.kernel, str) and self.kernel == "linear"
-        self.W = np.asarray(self.fitted.T @ self.A) if linear else None
+        self.W = np.asarray(self.fitted.T @ self.A.astype(np.float64)) if linear else None
         self.packed: dict[Any, Packed] = {}
 
     def __call__(self, X: Any) -> np.ndarray:
@@ -42,7 +42,8 @@ class Projector:
         if not self.A.shape[1]:
             return np.zeros((X.shape[0], 0), self.A.dtype)
         if self.W is not None:
-            return np.asarray(X @ self.W) - self.shift
+            dtype = np.result_type(dtype_of_gram(self.kernel, X), self.A.dtype)
+            return (np.asarray(X @ self.W) - self.shift).astype(dtype, copy=False)
         numbers = X.dtype.kind in "biuf"
         wanted = np.result_type(dtype_of_gram(self.function.kernel, X), self.A.dtype)
         X = X.astype(wanted, copy=False) if numbers else X

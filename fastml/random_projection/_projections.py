@@ -132,7 +132,7 @@ class SparseRandomProjection(_Projection, StockSparse):
     >>> from fastml.random_projection import SparseRandomProjection
     >>> X = np.random.default_rng(0).normal(size=(25, 3000))
     >>> projection = SparseRandomProjection(500, random_state=0).fit(X)
-    >>> round(projection.density_, 4)
+    >>> round(float(projection.density_), 4)
     0.0183
     >>> projection.transform(X).shape
     (25, 500)

@@ -661,7 +661,6 @@ WRAPPERS = {
     "kernel_approximation.Nystroem",
     "kernel_approximation.PolynomialCountSketch",
     "kernel_approximation.SkewedChi2Sampler",
-    "random_projection.CosineAugmentation",
     "random_projection.GaussianRandomProjection",
     "ensemble.AdaBoostRegressor",
     "ensemble.BaggingClassifier",
