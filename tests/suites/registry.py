@@ -494,8 +494,11 @@ SUBJECTS = [
     ),
     Subject(
         "kernel_erm.KernelERM",
-        {"gamma": 0.1, "loss": "huber"},
-        long=({"alpha": 1e-4}, {"solver": "gradient", "alpha": 1e-9, "tol": 0, "max_iter": 10**6}),
+        {"gamma": 0.1},
+        long=(
+            {"loss": "huber", "alpha": 1e-4},
+            {"loss": "huber", "solver": "gradient", "alpha": 1e-9, "tol": 0, "max_iter": 10**6},
+        ),
         long_shape=(8_000, 20),
         most=1500,
         call=_on_targets,
