@@ -199,7 +199,7 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
             if issparse(X) or X.shape[0] != X.shape[1]:
                 KernelCenterer().fit(X)  # says what is wrong
             K = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-            return KeptGram(K)
+            return KeptGram(K if K.flags.writeable else K.copy())
         dtype = dtype_of_gram(self.kernel, X)
         held = X.nnz if issparse(X) else X.size
         linear = isinstance(self.kernel, str) and self.kernel == "linear"
