@@ -26,6 +26,9 @@ from fastml.preprocessing._matrix import readable
 TRUSTED = 1e-4
 # The same where numbers of single precision are multiplied in double: to all they have.
 TRUSTED_OF_SINGLE = 1e-12
+# So many times as long as wide, data is sooner decomposed as it is than by its products, and then
+# for the part of its spectrum that these lose, which may be large.
+NEARLY_SQUARE = 3
 # Values of a block that is centred on its way.
 BLOCK = 1 << 17
 # Up to so many values are sooner copied into rows than their product needs to begin.
@@ -138,11 +141,23 @@ def centred_blocks(X: np.ndarray, mean: np.ndarray) -> Iterator[tuple[slice, np.
 def spectrum(X: np.ndarray, mean: np.ndarray, k: int | None = None) -> Spectrum:
     """As an SVD of X - mean has them, all min(n, d) or k, from the smaller of two products."""
     n, d = X.shape
+    if wants_svd(X, k):
+        _, s, vectors = linalg.svd(
+            X - mean.astype(X.dtype), full_matrices=False, overwrite_a=True, check_finite=False
+        )
+        return Spectrum(s**2, vectors, (s**2).sum())
     if n < d:
         return _of_rows(X, mean, k)
     C = np.empty((d, d))
     products(readable(X), mean.astype(np.float64), False, np.empty(d), C, n_threads())
     return of_columns(X, mean, C, k)
+
+
+def wants_svd(X: np.ndarray, k: int | None) -> bool:
+    """Whether products would save little, or nothing if much of the spectrum is lost in them."""
+    few, many = sorted(X.shape)
+    nearly_all = k is None or 3 * k > few
+    return X.dtype == np.float64 and nearly_all and few >= 500 and many < NEARLY_SQUARE * few
 
 
 def of_columns(X: np.ndarray, mean: np.ndarray, C: np.ndarray, k: int | None) -> Spectrum:
