@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from sklearn.base import TransformerMixin
 from sklearn.decomposition._base import _BasePCA
 from sklearn.utils.validation import check_array, check_is_fitted
 
@@ -19,7 +20,7 @@ def _not_native(self: Any, X: Any) -> Unsupported | None:
     return foreign(X)
 
 
-class Projection:
+class Projection(TransformerMixin):
     """Mixin that stands before the stock class."""
 
     @documented_by(_BasePCA.transform)
