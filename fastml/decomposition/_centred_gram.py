@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fastml._native.symmetric import symmetric_times
+from fastml._runtime.forks import unforked
 from fastml._runtime.threads import n_threads
 
 
@@ -35,7 +36,8 @@ class KeptGram:
         V = V - V.mean(axis=0)
         W = self._product(V)
         # K J V less its means, one part of which rounding leaves if it is not known beforehand.
-        W -= self.means @ V
+        with unforked():
+            W -= self.means @ V
         W -= W.mean(axis=0)
         return W
 

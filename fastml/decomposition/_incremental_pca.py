@@ -14,6 +14,7 @@ from fastml._native import scaling
 from fastml._runtime.callbacks import CallbackSupportMixin, fit_context, fit_task
 from fastml._runtime.dispatch import Unsupported, accelerated
 from fastml._runtime.docs import documented_by
+from fastml._runtime.forks import unforked
 from fastml._runtime.threads import n_threads
 from fastml._runtime.versioned import Versioned
 from fastml.decomposition._projection import Projection
@@ -113,6 +114,7 @@ class IncrementalPCA(Versioned, CallbackSupportMixin, Projection, StockIncrement
             )
         return k
 
+    @unforked()
     def _take(self, X: np.ndarray, first: bool = False) -> None:
         n, d = X.shape
         self.n_components_ = k = self._count_components(n, d, first)

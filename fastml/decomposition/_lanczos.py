@@ -10,6 +10,7 @@ from scipy.linalg import eigh, qr
 
 from fastml._native.symmetric import project_out
 from fastml._runtime.callbacks import NO_TASK, Task
+from fastml._runtime.forks import unforked
 from fastml._runtime.threads import n_threads
 
 STEPS = 24  # blocks beside the wanted vectors before the best of them start again
@@ -62,6 +63,7 @@ class Basis:
             C[:, j : j + self.width] = c
         return np.hstack(parts) if len(parts) > 1 else parts[0], C
 
+    @unforked()
     def combined(self, S: np.ndarray) -> np.ndarray:
         """The vectors times S (m, columns)."""
         S = S.astype(self.strands.dtype).reshape(self.count, self.width, -1)
@@ -70,6 +72,7 @@ class Basis:
             out += strand @ s
         return out
 
+    @unforked()
     def orthonormal(self, W: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:
         """Q and R with W = Q R, Q orthogonal to the basis, in which W has no part but rounding.
 
@@ -139,7 +142,8 @@ def largest(
             if m < check and not full and n_iter < max_iter:
                 continue
             check = int(1.3 * m) + b
-            values, S = eigh(H[:m, :m], subset_by_index=(max(0, m - kept), m - 1))
+            with unforked():
+                values, S = eigh(H[:m, :m], subset_by_index=(max(0, m - kept), m - 1))
             values, S = values[::-1], S[:, ::-1]
             # What is left of A V S is fresh R times the last rows of S.
             residuals = np.linalg.norm(R @ S[m - b :], axis=0)[:k]
@@ -161,6 +165,7 @@ def largest(
     raise AssertionError("unreachable")
 
 
+@unforked()
 def _of_few_rows(product: Callable, n: int, k: int, dtype: np.dtype) -> Eigenpairs:
     A = product(np.eye(n, dtype=dtype))
     values, vectors = eigh((A + A.T) / 2, subset_by_index=(n - k, n - 1))

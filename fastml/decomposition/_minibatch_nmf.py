@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative
 from fastml._runtime.callbacks import CallbackSupportMixin, Task, fit_context, fit_task
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
+from fastml._runtime.forks import unforked
 from fastml._runtime.versioned import Versioned
 from fastml.decomposition._descent import Penalties
 from fastml.decomposition._factors import (
@@ -132,7 +133,8 @@ class MiniBatchNMF(Versioned, CallbackSupportMixin, SingularStart, StockMiniBatc
             with task.subtask("batch") as step:
                 cost = self._step(batch, W_batch, B, memory)
                 step.attributes = lambda: fitted(B)
-            done = self._minibatch_convergence(batch.X, cost, B.at, before, n, i, n_steps)
+            with unforked():
+                done = self._minibatch_convergence(batch.X, cost, B.at, before, n, i, n_steps)
             if done or step.stop:
                 break
             before[:] = B.at

@@ -21,6 +21,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from fastml._runtime.callbacks import CallbackSupportMixin, Task, fit_context, fit_task
 from fastml._runtime.dispatch import Unsupported, accelerated
 from fastml._runtime.docs import documented_by
+from fastml._runtime.forks import unforked
 from fastml._runtime.versioned import Versioned
 from fastml.decomposition._projection import Projection
 from fastml.decomposition._spectra import (
@@ -185,6 +186,7 @@ class PCA(Versioned, CallbackSupportMixin, Projection, StockPCA):
             noise = max(left, 0.0) / (size - k) if np.isfinite(left) else left
         self._keep(X, mean, found, k, total, noise)
 
+    @unforked()
     def _decompose(self, X: Any, k: int | None) -> tuple[np.ndarray, Spectrum]:
         """The mean, and what is asked for of the spectrum: all of it, or the k leading parts."""
         n, d = X.shape
@@ -226,6 +228,7 @@ class PCA(Versioned, CallbackSupportMixin, Projection, StockPCA):
             return None
         return U * np.where(np.einsum("ij,ij->i", vectors, self.components_) < 0, -1, 1)
 
+    @unforked()
     def _solve(self, rows: Rows, k: int, task: Task) -> tuple[Any, np.ndarray, np.ndarray]:
         random = check_random_state(self.random_state)
         if self._fit_svd_solver == "arpack":

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from fastml._runtime.dispatch import Unsupported, accelerated
 from fastml._runtime.docs import documented_by
+from fastml._runtime.forks import unforked
 from fastml.decomposition._spectra import refuse_infinite, times
 from fastml.preprocessing._matrix import foreign, is_sparse, to_transform
 
@@ -32,6 +33,7 @@ class Projection(TransformerMixin):
     def _rows(self, X: Any, sparse: Any) -> Any:
         return to_transform(self, X, "components_", sparse=sparse, dtypes=(np.float64, np.float32))
 
+    @unforked()
     def _project(self, X: Any) -> np.ndarray:
         V = self.components_
         mean = self.mean_.astype(np.result_type(X, V), copy=False)

@@ -6,9 +6,11 @@ import numpy as np
 from scipy import linalg
 
 from fastml._native import power
+from fastml._runtime.forks import unforked
 from fastml.linalg._rows import Rows
 
 
+@unforked()
 def qr(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Q (n, m) with orthonormal columns and R (m, k) such that Q R = Y, m = min(n, k).
 
@@ -22,6 +24,7 @@ def qr(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return second[0], second[1] @ first[1]
 
 
+@unforked()
 def tall_svd(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """U, s, Vt of a block with no more columns than rows, or few more."""
     Q, R = qr(Y)
