@@ -509,6 +509,7 @@ SUBJECTS = [
         "svm.CompatibilityClassifier",
         {"random_state": 0},
         long=({"C": 1e6, "tol": 0, "max_iter": 10**7},),
+        most=3000,
         call=_linear,
         like="svm.LinearSVC",
         unspecified={"huge": "the squares of the columns overflow"},
