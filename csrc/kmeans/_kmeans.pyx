@@ -68,12 +68,14 @@ cdef extern from "kmeans/seeding.h" namespace "fastml" nogil:
         most_parts
 
     Status c_make_sketch "fastml::make_sketch"[T](const CRows[T]&, Sketch&, bool_t*, int) noexcept
+    Py_ssize_t c_panels_size "fastml::panels_size"[T](Py_ssize_t, Py_ssize_t) noexcept
+    Status c_make_panels "fastml::make_panels"[T](const CRows[T]&, T*, int) noexcept
     Status c_gains "fastml::gains"[T](
-        const CRows[T]&, const T*, const T*, const Sketch*, const Py_ssize_t*, Py_ssize_t, double*,
-        int) noexcept
+        const CRows[T]&, const T*, const T*, const Sketch*, const T*, const Py_ssize_t*,
+        Py_ssize_t, double*, int) noexcept
     Status c_accept "fastml::accept"[T](
-        const CRows[T]&, const T*, T*, const Sketch*, Py_ssize_t, Py_ssize_t, double*, double*,
-        int) noexcept
+        const CRows[T]&, const T*, T*, const Sketch*, const T*, Py_ssize_t, Py_ssize_t, double*,
+        double*, int) noexcept
     void c_search_cumulative "fastml::search_cumulative"[T](
         const T*, const T*, Py_ssize_t, const double*, const double*, Py_ssize_t,
         Py_ssize_t*) noexcept
@@ -282,11 +284,12 @@ cdef class Seeds:
     cdef int n_threads
     cdef bint single, sketched
     cdef object closest_, w_
-    cdef object buffers  # what `sketch` points into
+    cdef object buffers  # what `sketch` or `panels` points into
     cdef Sketch sketch
     cdef double parts[most_parts]
     cdef void* closest
     cdef const void* w
+    cdef void* panels
 
     def __init__(self, Rows rows, w, bint sketched, int n_threads):
         self.rows, self.w_, self.n_threads = rows, w, n_threads
@@ -295,8 +298,27 @@ cdef class Seeds:
         self.closest = <void*><size_t>self.closest_.ctypes.data
         self.w = <const void*><size_t>w.ctypes.data if w is not None else NULL
         self.sketched = sketched
+        self.panels = NULL
         if sketched:
             self._make_sketch()
+        if not self.sketched and self._takes_panels():
+            self._make_panels()
+
+    def _takes_panels(self):
+        return isinstance(self.rows.X, np.ndarray) and self.rows.n * self.rows.d <= 1 << 25
+
+    def _make_panels(self):
+        cdef Status status
+        cdef Py_ssize_t n = self.rows.n, d = self.rows.d
+        size = c_panels_size[float](n, d) if self.single else c_panels_size[double](n, d)
+        self.buffers = np.empty(size, dtype=self.rows.X.dtype)
+        self.panels = <void*><size_t>self.buffers.ctypes.data
+        with nogil:
+            if self.single:
+                status = c_make_panels(self.rows.single, <float*>self.panels, self.n_threads)
+            else:
+                status = c_make_panels(self.rows.double_, <double*>self.panels, self.n_threads)
+        check(status)
 
     def _make_sketch(self):
         cdef Py_ssize_t padded = 0, n_bytes = 0
@@ -339,10 +361,12 @@ cdef class Seeds:
         with nogil:
             if self.single:
                 status = c_accept(self.rows.single, <const float*>self.w, <float*>self.closest,
-                                  sketch, row, candidate, self.parts, &total, self.n_threads)
+                                  sketch, <const float*>self.panels, row, candidate, self.parts,
+                                  &total, self.n_threads)
             else:
                 status = c_accept(self.rows.double_, <const double*>self.w, <double*>self.closest,
-                                  sketch, row, candidate, self.parts, &total, self.n_threads)
+                                  sketch, <const double*>self.panels, row, candidate, self.parts,
+                                  &total, self.n_threads)
         check(status)
         return total
 
@@ -354,11 +378,12 @@ cdef class Seeds:
         with nogil:
             if self.single:
                 status = c_gains(self.rows.single, <const float*>self.w, <const float*>self.closest,
-                                 sketch, &candidates[0], n_candidates, &gain[0], self.n_threads)
+                                 sketch, <const float*>self.panels, &candidates[0], n_candidates,
+                                 &gain[0], self.n_threads)
             else:
                 status = c_gains(self.rows.double_, <const double*>self.w,
-                                 <const double*>self.closest, sketch, &candidates[0], n_candidates,
-                                 &gain[0], self.n_threads)
+                                 <const double*>self.closest, sketch, <const double*>self.panels,
+                                 &candidates[0], n_candidates, &gain[0], self.n_threads)
         check(status)
 
     def search(self, const double[::1] targets, Py_ssize_t[::1] rows):

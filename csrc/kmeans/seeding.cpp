@@ -160,29 +160,33 @@ bool tells_largest(const double* gain, const double* doubt, const ptrdiff_t* can
 }
 
 template <class T>
-Status gains_small(const Rows<T>& X, const T* w, T* closest, const T* dense, ptrdiff_t n_candidates,
-                   bool accept, double* parts, const Grid& grid, int n_threads) {
+Status gains_small(const Rows<T>& X, const T* w, T* closest, const T* panels, const T* dense,
+                   ptrdiff_t n_candidates, bool accept, double* parts, const Grid& grid,
+                   int n_threads) {
     const ptrdiff_t cols = chosen_shape<T>().cols;
     const ptrdiff_t per_thread = aligned(cols * (X.d + 2 + n_candidates));
     Scratch<T> scratch(n_threads * per_thread);
     if (!scratch) return Status::no_memory;
     const auto run = FML_PICK(gains_small_block<T>);
     return parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int worker) {
-        run(X, grid.begin(b), grid.end(b), w, closest, dense, n_candidates, accept,
+        run(X, grid.begin(b), grid.end(b), w, closest, panels, dense, n_candidates, accept,
             parts + b * n_candidates, scratch.get() + worker * per_thread);
     });
 }
 
 // Without a sketch; accept, with one candidate, updates closest.
 template <class T>
-Status gains_plain(const Rows<T>& X, const T* w, T* closest, const ptrdiff_t* candidates,
-                   ptrdiff_t n_candidates, bool accept, double* parts, const Grid& grid,
-                   int n_threads) {
+Status gains_plain(const Rows<T>& X, const T* w, T* closest, const T* panels,
+                   const ptrdiff_t* candidates, ptrdiff_t n_candidates, bool accept, double* parts,
+                   const Grid& grid, int n_threads) {
     Scratch<T> dense(n_candidates * X.d);
     if (!dense) return Status::no_memory;
     gather(X, candidates, n_candidates, dense.get());
-    const auto run = X.indptr ? gains_sparse<T> : gains_small<T>;
-    return run(X, w, closest, dense.get(), n_candidates, accept, parts, grid, n_threads);
+    if (X.indptr)
+        return gains_sparse(X, w, closest, dense.get(), n_candidates, accept, parts, grid,
+                            n_threads);
+    return gains_small(X, w, closest, panels, dense.get(), n_candidates, accept, parts, grid,
+                       n_threads);
 }
 
 template <class T> double entries(const Rows<T>& X) {
@@ -191,8 +195,22 @@ template <class T> double entries(const Rows<T>& X) {
 
 }  // namespace
 
+template <class T> ptrdiff_t panels_size(ptrdiff_t n, ptrdiff_t d) noexcept {
+    const ptrdiff_t cols = chosen_shape<T>().cols;
+    return ceil_div(n, cols) * cols * d;
+}
+
+template <class T> Status make_panels(const Rows<T>& X, T* panels, int n_threads) noexcept {
+    const Grid grid(X.n, summed_blocks);
+    const auto run = FML_PICK(seed_panels<T>);
+    return parallel(grid.blocks, threads_for(passed_over * entries(X), n_threads),
+                    [&](ptrdiff_t b, int) {
+                        run(X, grid.begin(b), grid.end(b), panels + grid.begin(b) * X.d);
+                    });
+}
+
 template <class T>
-Status gains(const Rows<T>& X, const T* w, const T* closest, const Sketch* sketch,
+Status gains(const Rows<T>& X, const T* w, const T* closest, const Sketch* sketch, const T* panels,
              const ptrdiff_t* candidates, ptrdiff_t n_candidates, double* gain,
              int n_threads) noexcept {
     const Grid grid(X.n, summed_blocks);
@@ -200,8 +218,8 @@ Status gains(const Rows<T>& X, const T* w, const T* closest, const Sketch* sketc
     if (!parts || !sums) return Status::no_memory;
     n_threads = threads_for(entries(X) * n_candidates, n_threads);
     if (!sketch || n_candidates > max_sketched) {
-        const Status status = gains_plain(X, w, const_cast<T*>(closest), candidates, n_candidates,
-                                          false, parts.get(), grid, n_threads);
+        const Status status = gains_plain(X, w, const_cast<T*>(closest), panels, candidates,
+                                          n_candidates, false, parts.get(), grid, n_threads);
         if (status == Status::ok) add_parts(parts.get(), grid.blocks, n_candidates, gain);
         return status;
     }
@@ -218,13 +236,15 @@ Status gains(const Rows<T>& X, const T* w, const T* closest, const Sketch* sketc
 }
 
 template <class T>
-Status accept(const Rows<T>& X, const T* w, T* closest, const Sketch* sketch, ptrdiff_t center,
-              ptrdiff_t candidate, double* parts, double* total, int n_threads) noexcept {
+Status accept(const Rows<T>& X, const T* w, T* closest, const Sketch* sketch, const T* panels,
+              ptrdiff_t center, ptrdiff_t candidate, double* parts, double* total,
+              int n_threads) noexcept {
     const Grid grid(X.n, summed_blocks);
     const double work = sketch ? 4.0 * X.n : entries(X);  // of few rows the entries are read
     n_threads = threads_for(passed_over * work, n_threads);
     if (!sketch) {
-        const Status status = gains_plain(X, w, closest, &center, 1, true, parts, grid, n_threads);
+        const Status status =
+            gains_plain(X, w, closest, panels, &center, 1, true, parts, grid, n_threads);
         if (status != Status::ok) return status;
     }
     const bool known = candidate >= 0 && candidate < max_sketched;
@@ -284,10 +304,12 @@ void search_cumulative(const T* p, const T* w, ptrdiff_t n, const double* parts,
 
 #define FML_INSTANTIATE(T)                                                                       \
     template Status make_sketch(const Rows<T>&, Sketch&, bool*, int) noexcept;                   \
-    template Status gains(const Rows<T>&, const T*, const T*, const Sketch*, const ptrdiff_t*,   \
-                          ptrdiff_t, double*, int) noexcept;                                     \
-    template Status accept(const Rows<T>&, const T*, T*, const Sketch*, ptrdiff_t, ptrdiff_t,    \
-                           double*, double*, int) noexcept;                                      \
+    template ptrdiff_t panels_size<T>(ptrdiff_t, ptrdiff_t) noexcept;                            \
+    template Status make_panels(const Rows<T>&, T*, int) noexcept;                               \
+    template Status gains(const Rows<T>&, const T*, const T*, const Sketch*, const T*,           \
+                          const ptrdiff_t*, ptrdiff_t, double*, int) noexcept;                   \
+    template Status accept(const Rows<T>&, const T*, T*, const Sketch*, const T*, ptrdiff_t,     \
+                           ptrdiff_t, double*, double*, int) noexcept;                           \
     template void search_cumulative(const T*, const T*, ptrdiff_t, const double*, const double*, \
                                     ptrdiff_t, ptrdiff_t*) noexcept;
 FML_INSTANTIATE(float)

@@ -33,13 +33,18 @@ void sketch_shape(std::ptrdiff_t n, std::ptrdiff_t d, std::ptrdiff_t* padded,
 template <class T>
 Status make_sketch(const Rows<T>& X, Sketch& sketch, bool* usable, int n_threads) noexcept;
 
+// Dense rows, less the shift, as panels of columns that gains takes as they are: laid out once, not
+// for every center. How many values they have room for, and filling them.
+template <class T> std::ptrdiff_t panels_size(std::ptrdiff_t n, std::ptrdiff_t d) noexcept;
+template <class T> Status make_panels(const Rows<T>& X, T* panels, int n_threads) noexcept;
+
 // gain[c] = sum of w * max(0, closest - squared distance to row candidates[c]). closest: n squared
 // distances, infinite before the first center. sketch: null to do without, which more candidates
-// than max_sketched also do. One that has rows gives gains in single precision if that tells which
+// than max_sketched also do. panels: see above, or null; without a sketch they are used. One that has rows gives gains in single precision if that tells which
 // candidate, the first of equal ones, gains most.
 constexpr std::ptrdiff_t max_sketched = 32;
 template <class T>
-Status gains(const Rows<T>& X, const T* w, const T* closest, const Sketch* sketch,
+Status gains(const Rows<T>& X, const T* w, const T* closest, const Sketch* sketch, const T* panels,
              const std::ptrdiff_t* candidates, std::ptrdiff_t n_candidates, double* gain,
              int n_threads) noexcept;
 
@@ -50,8 +55,9 @@ constexpr std::ptrdiff_t most_parts = 64;
 // w * closest over blocks of rows, *total: over all. candidate: which one it was in the last call
 // of gains, or -1.
 template <class T>
-Status accept(const Rows<T>& X, const T* w, T* closest, const Sketch* sketch, std::ptrdiff_t center,
-              std::ptrdiff_t candidate, double* parts, double* total, int n_threads) noexcept;
+Status accept(const Rows<T>& X, const T* w, T* closest, const Sketch* sketch, const T* panels,
+              std::ptrdiff_t center, std::ptrdiff_t candidate, double* parts, double* total,
+              int n_threads) noexcept;
 
 // index[r] = the first i at which the running sum of w[j] * p[j], j <= i, reaches target[r];
 // n - 1 if none does. Targets ascend. As if summed one by one in T, as numpy.cumsum does: the same

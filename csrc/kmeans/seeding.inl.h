@@ -5,20 +5,30 @@
 
 // What candidates of k-means++ would gain: the blocks.
 
+// Rows [begin, end), begin a multiple of the panel width, as panels of columns.
+template <class T>
+void seed_panels(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, T* panels) {
+    constexpr int cols = tile_cols<T>;
+    for (std::ptrdiff_t i = begin; i < end; i += cols)
+        pack_panel<T, cols>(X.data + i * X.d, X.d, end - i < cols ? end - i : cols, X.d, X.shift,
+                            panels + (i - begin) * X.d);
+}
+
 // Rows of few columns: squared distances by differences, a panel of rows at a time. closest may be
-// updated (accept, with one candidate). scratch: a B panel, two rows of tile_cols, and a vector a
-// candidate.
+// updated (accept, with one candidate). panels: of all rows, or null. scratch: a B panel, two rows
+// of tile_cols, and a vector a candidate.
 template <class T>
 void gains_small_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, const T* w,
-                       T* closest, const T* candidates, std::ptrdiff_t n_candidates, bool accept,
-                       double* gain, T* scratch) {
+                       T* closest, const T* panels, const T* candidates,
+                       std::ptrdiff_t n_candidates, bool accept, double* gain, T* scratch) {
     using Vec = typename Simd<T>::Vec;
     constexpr int lanes = Simd<T>::lanes, cols = tile_cols<T>;
-    T *panel = scratch, *last = panel + cols * X.d, *last_w = last + cols, *taken = last_w + cols;
+    T *packed = scratch, *last = packed + cols * X.d, *last_w = last + cols, *taken = last_w + cols;
     for (std::ptrdiff_t c = 0; c < n_candidates * lanes; ++c) taken[c] = 0;
     for (std::ptrdiff_t i = begin; i < end; i += cols) {
         const std::ptrdiff_t rows = end - i < cols ? end - i : cols;
-        pack_panel<T, cols>(X.data + i * X.d, X.d, rows, X.d, X.shift, panel);
+        const T* panel = panels ? panels + i * X.d : packed;
+        if (!panels) seed_panels(X, i, i + rows, packed);
         T* had = closest + i;
         const T* weight = w ? w + i : nullptr;
         if (rows < cols) {
