@@ -423,3 +423,18 @@ def test_metrics_that_compiled_tables_and_trees_take(metric):
             )
             distances.append(model.fit(Z).kneighbors(Z[-300:])[0])
         np.testing.assert_allclose(*distances, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.filterwarnings("ignore:One or more samples have no neighbors")
+@pytest.mark.parametrize("weights", ["uniform", "distance", lambda distances: distances])
+@pytest.mark.parametrize("lonely", [[], [0], [4, 5], [1, 9], range(10)])
+def test_radius_regression_where_some_have_no_neighbors(lonely, weights):
+    rng = np.random.default_rng(0)
+    X, y = rng.random((50, 2)), rng.random((50, 3)).astype(np.float32)
+    Q = np.vstack([X[:5], rng.random((5, 2))])
+    Q[list(lonely)] += 10
+    ours, theirs = (
+        module.RadiusNeighborsRegressor(radius=0.4, weights=weights).fit(X, y).predict(Q)
+        for module in (neighbors, stock)
+    )
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6)

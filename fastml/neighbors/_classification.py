@@ -114,11 +114,11 @@ class RadiusNeighborsClassifier(Versioned, RadiusNeighbors, StockRadiusNeighbors
                 "dataset."
             )
         weights = ball_weights(found, self.weights)
-        queries = np.repeat(np.arange(counts.size), counts)
         shares = []
         codes, classes = outputs(self)
         for i, each in enumerate(classes):
-            cells = queries * each.size + codes[found.rows, i]
+            cells = np.repeat(np.arange(counts.size) * each.size, counts)
+            cells += np.ascontiguousarray(codes[:, i])[found.rows]
             votes = np.bincount(cells, weights, counts.size * each.size).astype(np.float64)
             shares.append(votes.reshape(counts.size, each.size))
             if outliers.size:

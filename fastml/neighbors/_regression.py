@@ -84,14 +84,13 @@ class RadiusNeighborsRegressor(Versioned, RadiusNeighbors, StockRadiusNeighborsR
         weights = ball_weights(found, self.weights)
         y = self._y.reshape(self._y.shape[0], -1)
         counts = np.diff(found.offsets)
-        queries = np.repeat(np.arange(counts.size), counts)
-        total = counts if weights is None else np.bincount(queries, weights, counts.size)
+        total = counts if weights is None else found.sums(weights)
         means = np.empty((counts.size, y.shape[1]))
         for i, column in enumerate(y.T):
-            targets = column[found.rows]
+            targets = np.ascontiguousarray(column)[found.rows]
             targets = targets if weights is None else targets * weights
             with np.errstate(invalid="ignore"):
-                means[:, i] = np.bincount(queries, targets, counts.size) / total
+                means[:, i] = found.sums(targets) / total
         if (counts == 0).any():
             warnings.warn(
                 "One or more samples have no neighbors within specified radius; predicting NaN.",

@@ -39,6 +39,14 @@ class Neighborhoods(NamedTuple):
             parts[i] = values[start:stop]
         return parts
 
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """The sum of the values of each query's neighbours, in double; 0 where there are none."""
+        begins, found = self.offsets[:-1], np.diff(self.offsets) > 0
+        sums = np.zeros(found.size)
+        if values.size:  # those without neighbours would be given the value that comes next
+            sums[found] = np.add.reduceat(values, begins[found], dtype=np.float64)
+        return sums
+
     def without_themselves(self) -> Neighborhoods:
         """Drop query i from its own neighbours."""
         counts = np.diff(self.offsets)

@@ -84,8 +84,7 @@ def ball_weights(found: Neighborhoods, weights: Any) -> np.ndarray | None:
             inverse = 1 / found.distances
         counts = np.diff(found.offsets)
         at_zero = np.isinf(inverse)
-        queries = np.repeat(np.arange(counts.size), counts)
-        decided = np.bincount(queries, at_zero, counts.size) > 0
-        return np.where(decided[queries], at_zero, inverse)
+        decided = found.sums(at_zero) > 0
+        return np.where(np.repeat(decided, counts), at_zero, inverse)
     each = weights(found.split(found.distances))
     return np.concatenate([np.empty(0), *each])
