@@ -41,9 +41,9 @@ template <class Derived> class BestScan : public Sequential {
     void sort(const Column& column, std::ptrdiff_t begin, std::ptrdiff_t end) {
         const std::ptrdiff_t m = end - begin;
         if (m < 2) return;
-        const bool surely_tied = column.n_values < m && m > 15 && !column.shared;
-        if (m > kernels_.small_node || surely_tied || column.n_values >= 1 << 23 ||
-            !sort_small(column, begin, end))
+        if (m <= few_sorted && column.n_values < 1 << 23)
+            sort_small(begin, end);
+        else
             replay_sort(&codes_[begin], &rows_[begin], m, scratch_, column.shared);
     }
 
@@ -87,8 +87,9 @@ template <class Derived> class BestScan : public Sequential {
         const std::ptrdiff_t m = end_ - start_, least = growth_.min_samples_leaf;
         std::uint32_t* const codes = &codes_[start_];
         std::uint32_t changes[few];
-        const std::ptrdiff_t count = replay_sort_few(column.codes, column.width, small_.rows, m,
-                                                     small_.order, codes, changes);
+        const std::ptrdiff_t count =
+            replay_sort_few(column.codes, column.width, column.n_values == 2, small_.rows, m,
+                            small_.order, codes, changes);
         if (!count || column.value(codes[m - 1]) <= column.value(codes[0]) + near_value)
             return false;
         Queue queue;
@@ -158,28 +159,20 @@ template <class Derived> class BestScan : public Sequential {
 
     static bool has_copies(const Columns& columns) { return columns.ranked[0].shared != nullptr; }
 
-    // Sorts stably. That is the wanted order if there are no ties, or as few rows as scikit-learn
-    // sorts by insertion; otherwise nothing is changed and false comes back.
-    bool sort_small(const Column& column, std::ptrdiff_t begin, std::ptrdiff_t end) {
+    // Sorts stably, as scikit-learn does so few rows.
+    void sort_small(std::ptrdiff_t begin, std::ptrdiff_t end) {
         constexpr int place_bits = 7;
         constexpr std::int32_t place = (1 << place_bits) - 1;
         const auto m = static_cast<std::int32_t>(end - begin);
-        std::int32_t keys[place + 1], sorted[place + 1];
+        std::int32_t keys[few], sorted[few], rows[few];
         for (std::int32_t i = 0; i < m; ++i)
             keys[i] = static_cast<std::int32_t>(codes_[begin + i]) << place_bits | i;
         kernels_.rank_sort(keys, m, sorted);
-        if (m > 15)
-            for (std::int32_t i = 1; i < m; ++i)
-                if (sorted[i] >> place_bits == sorted[i - 1] >> place_bits &&
-                    !(column.shared && !column.shared[sorted[i] >> (place_bits + 1)]))
-                    return false;
-        std::int32_t rows[place + 1];
         std::copy_n(&rows_[begin], m, rows);
         for (std::int32_t i = 0; i < m; ++i) {
             codes_[begin + i] = static_cast<std::uint32_t>(sorted[i] >> place_bits);
             rows_[begin + i] = rows[sorted[i] & place];
         }
-        return true;
     }
 
     template <class Visit> void for_splits(std::ptrdiff_t feature, Visit visit) {

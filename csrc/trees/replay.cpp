@@ -31,11 +31,11 @@ std::ptrdiff_t replay_few(std::uint32_t* order, const float* values, std::ptrdif
     return block(order, values, m, threshold, missing_left);
 }
 
-std::ptrdiff_t replay_sort_few(const void* column, int width, const std::int32_t* rows,
-                               std::ptrdiff_t m, std::uint32_t* order, std::uint32_t* codes,
-                               std::uint32_t* changes) noexcept {
+std::ptrdiff_t replay_sort_few(const void* column, int width, bool two_values,
+                               const std::int32_t* rows, std::ptrdiff_t m, std::uint32_t* order,
+                               std::uint32_t* codes, std::uint32_t* changes) noexcept {
     static const auto block = FML_PICK(replay_sort_few_block);
-    return block(column, width, rows, m, order, codes, changes);
+    return block(column, width, two_values, rows, m, order, codes, changes);
 }
 
 std::ptrdiff_t replay_missing_last(std::int32_t* rows, const std::uint8_t* present,

@@ -42,9 +42,29 @@ template <int run, int step> FML_INLINE __m512i sort_step(__m512i v) {
 }
 #endif
 
+#ifdef FML_LANES
+// sort_few where codes, which are in order, are zero or one and the same: a step instead of ten.
+inline std::ptrdiff_t divide_few(__m512i code, __m512i at, std::ptrdiff_t m, std::uint32_t* order,
+                                 std::uint32_t* codes, std::uint32_t* changes) {
+    const __mmask16 there = first<std::uint32_t>(m);
+    const __mmask16 high = _mm512_mask_test_epi32_mask(there, code, code);
+    const auto low = static_cast<__mmask16>(there & ~high);
+    const int n_low = count_bits(low);
+    const auto behind = static_cast<__mmask16>(there & ~((1u << n_low) - 1));
+    const __m512i sorted = _mm512_mask_expand_epi32(_mm512_maskz_compress_epi32(low, at), behind,
+                                                    _mm512_maskz_compress_epi32(high, at));
+    _mm512_storeu_si512(order, _mm512_mask_mov_epi32(at, there, sorted));
+    _mm512_storeu_si512(codes,
+                        _mm512_maskz_expand_epi32(behind, _mm512_maskz_compress_epi32(high, code)));
+    changes[0] = static_cast<std::uint32_t>(n_low);
+    return n_low != 0 && n_low != m;
+}
+#endif
+
 template <class Code>
 std::ptrdiff_t sort_few(const Code* column, const std::int32_t* rows, std::ptrdiff_t m,
-                        std::uint32_t* order, std::uint32_t* codes, std::uint32_t* changes) {
+                        [[maybe_unused]] bool two_values, std::uint32_t* order,
+                        std::uint32_t* codes, std::uint32_t* changes) {
 #ifdef FML_LANES
     const __mmask16 there = first<std::uint32_t>(m);
     const __m512i none = _mm512_set1_epi32(-1), lanes = Lanes<std::uint32_t>::numbers();
@@ -53,7 +73,9 @@ std::ptrdiff_t sort_few(const Code* column, const std::int32_t* rows, std::ptrdi
     if (sizeof(Code) < 4) code = _mm512_and_si512(code, _mm512_set1_epi32(Code(-1)));
     const __m512i at = _mm512_loadu_si512(order);
     const __m512i tie = _mm512_or_si512(_mm512_slli_epi32(lanes, few_bits), at);
-    code = _mm512_slli_epi32(_mm512_permutexvar_epi32(at, code), 2 * few_bits);
+    code = _mm512_permutexvar_epi32(at, code);
+    if (two_values) return divide_few(code, at, m, order, codes, changes);
+    code = _mm512_slli_epi32(code, 2 * few_bits);
     __m512i key = _mm512_mask_or_epi32(none, there, code, tie);
     key = sort_step<2, 1>(key);
     if (m > 2) key = sort_step<4, 1>(sort_step<4, 2>(key));
@@ -88,12 +110,16 @@ std::ptrdiff_t sort_few(const Code* column, const std::int32_t* rows, std::ptrdi
 #endif
 }
 
-inline std::ptrdiff_t replay_sort_few_block(const void* column, int width, const std::int32_t* rows,
-                                            std::ptrdiff_t m, std::uint32_t* order,
-                                            std::uint32_t* codes, std::uint32_t* changes) {
+inline std::ptrdiff_t replay_sort_few_block(const void* column, int width, bool two_values,
+                                            const std::int32_t* rows, std::ptrdiff_t m,
+                                            std::uint32_t* order, std::uint32_t* codes,
+                                            std::uint32_t* changes) {
     if (width == 1)
-        return sort_few(static_cast<const std::uint8_t*>(column), rows, m, order, codes, changes);
+        return sort_few(static_cast<const std::uint8_t*>(column), rows, m, two_values, order, codes,
+                        changes);
     if (width == 2)
-        return sort_few(static_cast<const std::uint16_t*>(column), rows, m, order, codes, changes);
-    return sort_few(static_cast<const std::uint32_t*>(column), rows, m, order, codes, changes);
+        return sort_few(static_cast<const std::uint16_t*>(column), rows, m, two_values, order,
+                        codes, changes);
+    return sort_few(static_cast<const std::uint32_t*>(column), rows, m, two_values, order, codes,
+                    changes);
 }

@@ -169,12 +169,20 @@ void replay_radix(std::uint32_t lowest, std::uint32_t range, int shift, std::int
                   last_row, codes, rows, m, memory, shared);
 }
 
-// How often codes (m) are lowest + 0, 1, ... range.
-inline void count_codes(const std::uint32_t* codes, std::ptrdiff_t m, std::uint32_t lowest,
+// Codes as numbers from zero on.
+struct Numbering {
+    std::uint32_t lowest;
+    int shift;  // 1 if no code is odd
+    std::uint32_t number(std::uint32_t code) const { return (code - lowest) >> shift; }
+    std::uint32_t code(std::uint32_t number) const { return (number << shift) + lowest; }
+};
+
+// How often codes (m) have the numbers 0, 1, ... range.
+inline void count_codes(const std::uint32_t* codes, std::ptrdiff_t m, const Numbering& as,
                         std::uint32_t range, std::uint32_t* counts) {
     if (range == 1) {
         std::uint32_t ones = 0;
-        for (std::ptrdiff_t i = 0; i < m; ++i) ones += codes[i] - lowest;
+        for (std::ptrdiff_t i = 0; i < m; ++i) ones += as.number(codes[i]);
         counts[0] = static_cast<std::uint32_t>(m) - ones;
         counts[1] = ones;
         return;
@@ -185,33 +193,33 @@ inline void count_codes(const std::uint32_t* codes, std::ptrdiff_t m, std::uint3
     std::ptrdiff_t i = 0;
     if (copies == 4)
         for (; i + 4 <= m; i += 4)
-            for (std::ptrdiff_t l = 0; l < 4; ++l) ++counts[l * size + (codes[i + l] - lowest)];
-    for (; i < m; ++i) ++counts[codes[i] - lowest];
+            for (std::ptrdiff_t l = 0; l < 4; ++l) ++counts[l * size + as.number(codes[i + l])];
+    for (; i < m; ++i) ++counts[as.number(codes[i])];
     for (std::ptrdiff_t v = size; v < size * copies; ++v) counts[v % size] += counts[v];
 }
 
 template <class K>
 void key_codes(const std::uint32_t* codes, const std::int32_t* rows, std::ptrdiff_t m,
-               std::uint32_t lowest, const std::uint32_t* dense, const Layout& layout, K* keys) {
+               const Numbering& as, const std::uint32_t* dense, const Layout& layout, K* keys) {
     const int shift = layout.shift;
     if (!dense && !layout.table)
         for (std::ptrdiff_t i = 0; i < m; ++i)
-            keys[i] = static_cast<K>(codes[i] - lowest) << shift | static_cast<K>(rows[i]);
+            keys[i] = static_cast<K>(as.number(codes[i])) << shift | static_cast<K>(rows[i]);
     else
         for (std::ptrdiff_t i = 0; i < m; ++i) {
-            const std::uint32_t v = codes[i] - lowest;
+            const std::uint32_t v = as.number(codes[i]);
             keys[i] = static_cast<K>(dense ? dense[v] : v) << shift |
                       static_cast<K>(layout.table ? i : rows[i]);
         }
 }
 
 // Values of which there are few: counted, then replayed.
-inline void replay_counted(std::uint32_t lowest, std::uint32_t range, std::int32_t last_row,
+inline void replay_counted(const Numbering& as, std::uint32_t range, std::int32_t last_row,
                            std::uint32_t* codes, std::int32_t* rows, std::ptrdiff_t m,
                            const ReplayScratch& memory) {
     auto* const counts = reinterpret_cast<std::uint32_t*>(memory.spare.get());
     auto* const dense = reinterpret_cast<std::uint32_t*>(memory.back.get());
-    count_codes(codes, m, lowest, range, counts);
+    count_codes(codes, m, as, range, counts);
     std::ptrdiff_t groups = 0;
     std::uint32_t total = 0;
     for (std::ptrdiff_t v = 0; v <= range; ++v) {
@@ -224,14 +232,14 @@ inline void replay_counted(std::uint32_t lowest, std::uint32_t range, std::int32
     const bool gaps = groups <= range;
     auto* const narrow = reinterpret_cast<std::uint32_t*>(memory.front.get());
     if (layout.narrow)
-        key_codes(codes, rows, m, lowest, gaps ? dense : nullptr, layout, narrow);
+        key_codes(codes, rows, m, as, gaps ? dense : nullptr, layout, narrow);
     else
-        key_codes(codes, rows, m, lowest, gaps ? dense : nullptr, layout, memory.front.get());
+        key_codes(codes, rows, m, as, gaps ? dense : nullptr, layout, memory.front.get());
     if (layout.table)
         std::memcpy(memory.table.get(), rows, static_cast<std::size_t>(m) * sizeof *rows);
     std::uint32_t* code = codes;
-    for (std::uint32_t v = 0; v <= range; ++v)
-        for (std::uint32_t k = 0; k < counts[v]; ++k) *code++ = lowest + v;
+    for (std::uint32_t v = 0; v <= range; code += counts[v++])
+        for (std::uint32_t k = 0; k < counts[v]; ++k) code[k] = as.code(v);
     if (layout.narrow)
         replay_keys(narrow, reinterpret_cast<std::uint32_t*>(memory.back.get()), m, groups, layout,
                     false, rows, memory);
@@ -242,17 +250,20 @@ inline void replay_counted(std::uint32_t lowest, std::uint32_t range, std::int32
 inline void replay_sort_block(std::uint32_t* codes, std::int32_t* rows, std::ptrdiff_t m,
                               const ReplayScratch& memory, const std::uint8_t* shared) {
     if (m < 2) return;
-    std::uint32_t lowest = codes[0], highest = codes[0];
+    std::uint32_t lowest = codes[0], highest = codes[0], all = 0;
     std::int32_t last_row = 0;
     for (std::ptrdiff_t i = 0; i < m; ++i) {
         lowest = codes[i] < lowest ? codes[i] : lowest;
         highest = codes[i] > highest ? codes[i] : highest;
+        all |= codes[i];
         last_row |= rows[i];
     }
     const std::uint32_t range = highest - lowest;
     if (range == 0) return;  // sorted as they are
+    const Numbering as{lowest, all & 1 ? 0 : 1};
+    const std::uint32_t last = as.number(highest);
     // Counting goes through memory at random, like a gather; a radix sort of much memory does both.
-    if (m <= inserted || range >= (m <= ReplayScratch::small_size ? m / 4 : m)) {
+    if (m <= inserted || last >= (m <= ReplayScratch::small_size ? m / 2 : m)) {
         if (m <= ranked && range < 1u << (31 - ranked_bits)) {
             auto* const keys = reinterpret_cast<std::uint32_t*>(memory.front.get());
             auto* const sorted = reinterpret_cast<std::uint32_t*>(memory.back.get());
@@ -269,7 +280,7 @@ inline void replay_sort_block(std::uint32_t* codes, std::int32_t* rows, std::ptr
         return replay_radix<std::uint64_t>(lowest, range, 32, last_row, codes, rows, m, memory,
                                            shared);
     }
-    replay_counted(lowest, range, last_row, codes, rows, m, memory);
+    replay_counted(as, last, last_row, codes, rows, m, memory);
 }
 
 inline std::ptrdiff_t replay_partition_block(std::int32_t* rows, const std::uint8_t* left,
