@@ -40,7 +40,7 @@ template <class Tally> class Exact : public Splitter {
     void begin(std::ptrdiff_t start, std::ptrdiff_t end) override {
         start_ = start;
         end_ = end;
-        tally_.sum(tags_.data() + start, end - start, total_);
+        tally_.enter(tags_.data() + start, end - start, total_);
     }
     double weight() const override { return tally_.weight(total_); }
     double impurity() const override { return tally_.impurity(total_); }

@@ -88,7 +88,38 @@ FML_INLINE void add_pairs(const std::uint8_t* left, const std::uint32_t* tags, p
     sums[1] = static_cast<std::uint32_t>(_mm512_reduce_add_epi32(second));
 }
 
+inline void target_sums_left_block(const std::uint8_t* left, const double* weights,
+                                   const double* targets, ptrdiff_t m, double* weight,
+                                   double* target) {
+    __m512d w = _mm512_setzero_pd(), wy = w;
+    for (ptrdiff_t i = 0; i < m; i += row_lanes) {
+        const __m128i side = _mm_loadu_si128((const __m128i*)(left + i));
+        const unsigned there = _mm_test_epi8_mask(side, side) & lanes_from(i, m);
+        for (int half = 0; half < 2; ++half) {
+            const auto taken = static_cast<__mmask8>(there >> 8 * half);
+            const ptrdiff_t at = i + 8 * half;
+            w = _mm512_add_pd(w, _mm512_maskz_loadu_pd(taken, weights + at));
+            wy = _mm512_add_pd(wy, _mm512_maskz_loadu_pd(taken, targets + at));
+        }
+    }
+    *weight = _mm512_reduce_add_pd(w);
+    *target = _mm512_reduce_add_pd(wy);
+}
+
 #else
+
+inline void target_sums_left_block(const std::uint8_t* left, const double* weights,
+                                   const double* targets, ptrdiff_t m, double* weight,
+                                   double* target) {
+    double w = 0, wy = 0;
+#pragma omp simd reduction(+ : w, wy)
+    for (ptrdiff_t i = 0; i < m; ++i) {
+        w += left[i] ? weights[i] : 0.0;
+        wy += left[i] ? targets[i] : 0.0;
+    }
+    *weight = w;
+    *target = wy;
+}
 
 inline void range_block(const std::uint32_t* codes, ptrdiff_t m, std::uint32_t* least,
                         std::uint32_t* largest) {

@@ -29,7 +29,8 @@ namespace fastml {
      isa::gather_range_block,        \
      isa::pair_sums_block,           \
      isa::side_block,                \
-     isa::pair_sums_left_block}
+     isa::pair_sums_left_block,      \
+     isa::target_sums_left_block}
 
 const SearchKernels& search_kernels() {
 #if FML_X86_REGIONS

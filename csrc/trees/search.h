@@ -40,6 +40,9 @@ struct SearchKernels {
     // pair_sums of those with left (m).
     void (*pair_sums_left)(const std::uint8_t* left, const std::uint32_t* tags, std::ptrdiff_t m,
                            std::uint32_t* sums);
+    // Sums of weights and targets (m) of those with left (m), in any order.
+    void (*target_sums_left)(const std::uint8_t* left, const double* weights, const double* targets,
+                             std::ptrdiff_t m, double* weight, double* target);
 };
 
 const SearchKernels& search_kernels();

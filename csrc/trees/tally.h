@@ -16,6 +16,26 @@ namespace fastml {
 // Sums of squares up to here are exact.
 constexpr double most_weight = 1 << 26;
 
+// counts (size) = what add(i, counts) adds for each of m rows. Rows in a row that go to the same
+// counter wait for each other, so that some go to counters of their own first.
+template <class Counter, class Add>
+void count_all(std::ptrdiff_t m, std::ptrdiff_t size, Counter* counts, Add add) {
+    constexpr std::ptrdiff_t most = 256, others = 3;
+    std::fill_n(counts, size, Counter{});
+    std::ptrdiff_t i = 0;
+    if (size <= most && m >= (others + 1) * size) {
+        Counter other[others * most];
+        std::fill_n(other, others * size, Counter{});
+        for (; i + others < m; i += others + 1) {
+            add(i, counts);
+            for (std::ptrdiff_t k = 0; k < others; ++k) add(i + 1 + k, other + k * size);
+        }
+        for (std::ptrdiff_t k = 0; k < others; ++k)
+            for (std::ptrdiff_t c = 0; c < size; ++c) counts[c] += other[k * size + c];
+    }
+    for (; i < m; ++i) add(i, counts);
+}
+
 inline int class_bits(std::ptrdiff_t n_classes) {
     int bits = 1;
     while (std::ptrdiff_t{1} << bits < n_classes) ++bits;
@@ -52,8 +72,8 @@ class ClassTally {
         for (const std::uint32_t sum : sums) w += sum;
         return w;
     }
-    double impurity(const Sums& sums) const {
-        const double w = weight(sums);
+    double impurity(const Sums& sums) const { return impurity(sums, weight(sums)); }
+    double impurity(const Sums& sums, double w) const {
         if (entropy_) {
             double entropy = 0;
             for (const std::uint32_t sum : sums) {
@@ -74,11 +94,13 @@ class ClassTally {
         for (std::size_t c = 0; c < total.size(); ++c) right[c] = total[c] - left[c];
     }
     double proxy(const Sums& left, const Sums& right) const {
-        return -weight(right) * impurity(right) - weight(left) * impurity(left);
+        const double w_left = weight(left), w_right = weight(right);
+        return -w_right * impurity(right, w_right) - w_left * impurity(left, w_left);
     }
 
   protected:
-    std::uint32_t class_of(std::uint32_t tag) const { return tag & ((1u << bits_) - 1); }
+    std::uint32_t class_of(std::uint32_t tag) const { return class_of(tag, bits_); }
+    static std::uint32_t class_of(std::uint32_t tag, int bits) { return tag & ((1u << bits) - 1); }
     // Splits whose bound is `sure` at least get their proxy, with the sums that set(s, left, right)
     // tells; others -infinity. Returns the largest.
     template <class Set> double confirm(Queue& queue, double sure, Set set) {
@@ -110,6 +132,9 @@ class TwoClasses : public ClassTally {
     TwoClasses(const Growth& growth, const SearchKernels& kernels)
         : ClassTally(growth), kernels_(kernels) {}
 
+    void enter(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) const {
+        sum(tags, m, sums);
+    }
     void sum(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) const {
         kernels_.pair_sums(tags, m, sums.data());
         sums[0] -= sums[1];
@@ -118,6 +143,9 @@ class TwoClasses : public ClassTally {
                   Sums& sums) const {
         kernels_.pair_sums_left(left, tags, m, sums.data());
         sums[0] -= sums[1];
+    }
+    double proxy(const Sums& left, const Sums& right) const {
+        return entropy_ ? ClassTally::proxy(left, right) : -weighed(right) - weighed(left);
     }
     // A place that moves right: all on its right, but for `left`, if not null.
     void start(const Sums& total, const Sums* left) {
@@ -133,12 +161,11 @@ class TwoClasses : public ClassTally {
     }
     void count(const std::uint32_t* codes, const std::uint32_t* tags, std::ptrdiff_t m,
                std::uint32_t first, std::ptrdiff_t n_codes, Counter* counts) const {
-        std::fill_n(counts, n_codes, 0);
-        for (std::ptrdiff_t i = 0; i < m; ++i) {
+        count_all(m, n_codes, counts, [=](std::ptrdiff_t i, Counter* to) {
             const std::uint64_t w = tags[i] >> 1;
-            counts[(codes[i] >> 1) - first] +=
-                w | (w & (0 - static_cast<std::uint64_t>(tags[i] & 1))) << 32;
-        }
+            to[(codes[i] >> 1) - first] += w | (w & (0 - static_cast<std::uint64_t>(tags[i] & 1)))
+                                                   << 32;
+        });
     }
     static bool empty(const Counter* counter) { return *counter == 0; }
     // By which levels are put in order; the best split of two sets is along one of `orders`.
@@ -171,6 +198,12 @@ class TwoClasses : public ClassTally {
     }
 
   private:
+    // The weight times the impurity, as ClassTally computes them.
+    static double weighed(const Sums& sums) {
+        const double a = sums[0], b = sums[1], w = a + b;
+        return w * (1.0 - (a * a + b * b) / (w * w));
+    }
+
     const SearchKernels& kernels_;
     std::uint32_t w_ = 0, second_ = 0, total_w_ = 0, total_second_ = 0;
 };
@@ -184,15 +217,32 @@ template <class Terms> class ManyClasses : public ClassTally {
           right_(n_classes_), queued_(Terms::entropy ? Queue::room * n_classes_ : 0) {}
     const std::ptrdiff_t counters;
 
-    void sum(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) const {
-        std::fill(sums.begin(), sums.end(), 0);
-        for (std::ptrdiff_t i = 0; i < m; ++i) sums[class_of(tags[i])] += tags[i] >> bits_;
+    void enter(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) {
+        sum(tags, m, sums);
+        fits_a_word_ = n_classes_ <= 8 && weight(sums) < 256;
     }
+    void sum(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) const {
+        count_all(m, n_classes_, sums.data(),
+                  [=, bits = bits_](std::ptrdiff_t i, std::uint32_t* to) {
+                      to[class_of(tags[i], bits)] += tags[i] >> bits;
+                  });
+    }
+    // Of the node that was entered last, or a part of it.
     void sum_left(const std::uint8_t* left, const std::uint32_t* tags, std::ptrdiff_t m,
                   Sums& sums) const {
-        std::fill(sums.begin(), sums.end(), 0);
-        for (std::ptrdiff_t i = 0; i < m; ++i)
-            sums[class_of(tags[i])] += (tags[i] >> bits_) & (0 - std::uint32_t{left[i]});
+        if (fits_a_word_) {  // of a byte for each class, which saves the way through memory
+            std::uint64_t word = 0;
+            for (std::ptrdiff_t i = 0; i < m; ++i) {
+                const std::uint64_t w = (tags[i] >> bits_) & (0 - std::uint32_t{left[i]});
+                word += w << 8 * class_of(tags[i]);
+            }
+            for (std::size_t c = 0; c < sums.size(); ++c) sums[c] = word >> 8 * c & 255;
+            return;
+        }
+        count_all(
+            m, n_classes_, sums.data(), [=, bits = bits_](std::ptrdiff_t i, std::uint32_t* to) {
+                to[class_of(tags[i], bits)] += (tags[i] >> bits) & (0 - std::uint32_t{left[i]});
+            });
     }
     void start(const Sums& total, const Sums* left) {
         w_ = total_w_ = 0;
@@ -208,9 +258,11 @@ template <class Terms> class ManyClasses : public ClassTally {
     void add(std::uint32_t tag) { move(class_of(tag), tag >> bits_); }
     void count(const std::uint32_t* codes, const std::uint32_t* tags, std::ptrdiff_t m,
                std::uint32_t first, std::ptrdiff_t n_codes, Counter* counts) const {
-        std::fill_n(counts, n_codes * counters, 0);
-        for (std::ptrdiff_t i = 0; i < m; ++i)
-            counts[((codes[i] >> 1) - first) * counters + class_of(tags[i])] += tags[i] >> bits_;
+        count_all(m, n_codes * counters, counts,
+                  [=, bits = bits_, width = counters](std::ptrdiff_t i, Counter* to) {
+                      to[((codes[i] >> 1) - first) * width + class_of(tags[i], bits)] +=
+                          tags[i] >> bits;
+                  });
     }
     bool empty(const Counter* counter) const {
         return std::all_of(counter, counter + counters, [](Counter c) { return c == 0; });
@@ -262,6 +314,7 @@ template <class Terms> class ManyClasses : public ClassTally {
     const SearchKernels& kernels_;
     std::vector<std::uint64_t> left_, right_;
     std::vector<std::uint32_t> queued_;  // class weights of the splits in the queue
+    bool fits_a_word_ = false;
     Terms terms_;
     std::uint64_t w_ = 0, total_w_ = 0;
 };
@@ -276,7 +329,8 @@ class TargetTally {
     static constexpr std::ptrdiff_t counters = 2;
 
     TargetTally(const Growth& growth, const SearchKernels& kernels)
-        : kernels_(kernels), points_(growth.columns->n) {}
+        : kernels_(kernels), points_(growth.columns->n), weights_(side_by_side),
+          targets_(side_by_side) {}
 
     // All products are whole multiples of a power of two, and their sums below 2^53 of it.
     static bool fits(const Growth& growth, const Weights& weights) {
@@ -299,6 +353,14 @@ class TargetTally {
         return static_cast<std::uint32_t>(row);
     }
     Sums none() const { return {}; }
+    // Adds up a node, whose rows sum_left will be asked about.
+    void enter(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) {
+        sum(tags, m, sums);
+        for (std::ptrdiff_t i = 0; i < m && m <= side_by_side; ++i) {
+            weights_[i] = points_[tags[i]].w;
+            targets_[i] = points_[tags[i]].wy;
+        }
+    }
     double weight(const Sums& sums) const { return sums.w; }
     double impurity(const Sums& sums) const {
         const double mean = sums.wy / sums.w;
@@ -312,21 +374,26 @@ class TargetTally {
         return left.wy * left.wy / left.w + right.wy * right.wy / right.w;
     }
     void sum(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) const {
-        sums = {};
+        Sums all;
         for (std::ptrdiff_t i = 0; i < m; ++i) {
             const Sums& point = points_[tags[i]];
-            sums.w += point.w;
-            sums.wy += point.wy;
-            sums.wyy += point.wyy;
+            all.w += point.w;
+            all.wy += point.wy;
+            all.wyy += point.wyy;
         }
+        sums = all;
     }
+    // Of the node that was entered last; nothing asks for the squares.
     void sum_left(const std::uint8_t* left, const std::uint32_t* tags, std::ptrdiff_t m,
                   Sums& sums) const {
+        if (m <= side_by_side)
+            return kernels_.target_sums_left(left, weights_.data(), targets_.data(), m, &sums.w,
+                                             &sums.wy);
         sums = {};
         for (std::ptrdiff_t i = 0; i < m; ++i) {
-            const Sums& point = points_[tags[i]];
-            sums.w += left[i] ? point.w : 0.0;
-            sums.wy += left[i] ? point.wy : 0.0;
+            const double taken = left[i];
+            sums.w += taken * points_[tags[i]].w;
+            sums.wy += taken * points_[tags[i]].wy;
         }
     }
     void start(const Sums& total, const Sums* left) {
@@ -340,12 +407,12 @@ class TargetTally {
     }
     void count(const std::uint32_t* codes, const std::uint32_t* tags, std::ptrdiff_t m,
                std::uint32_t first, std::ptrdiff_t n_codes, Counter* counts) const {
-        std::fill_n(counts, n_codes * counters, 0.0);
-        for (std::ptrdiff_t i = 0; i < m; ++i) {
-            double* at = counts + 2 * ((codes[i] >> 1) - first);
-            at[0] += points_[tags[i]].w;
-            at[1] += points_[tags[i]].wy;
-        }
+        count_all(m, n_codes * counters, counts,
+                  [=, points = points_.data()](std::ptrdiff_t i, Counter* to) {
+                      double* at = to + 2 * ((codes[i] >> 1) - first);
+                      at[0] += points[tags[i]].w;
+                      at[1] += points[tags[i]].wy;
+                  });
     }
     static bool empty(const Counter* counter) { return counter[0] == 0; }
     std::ptrdiff_t orders() const { return 1; }
@@ -365,8 +432,11 @@ class TargetTally {
     }
 
   private:
+    static constexpr std::ptrdiff_t side_by_side = 1 << 12;
+
     const SearchKernels& kernels_;
-    std::vector<Sums> points_;  // (n)
+    std::vector<Sums> points_;               // (n)
+    std::vector<double> weights_, targets_;  // of the node's rows, if they are no more
     Sums total_;
     double w_ = 0, wy_ = 0;
 };
