@@ -2,8 +2,10 @@
 // the rows before it and of those from it on: it puts row after row into a Fenwick tree by the rank
 // of the target and asks that for the median and the sum below it. The sums of the tree are added
 // here in the same order, so they have the same bits, but without branches, and the median is not
-// searched for: with weights that are whole numbers it is known from the ranks alone, by taking
-// rows out of a list of all. Where one split is asked for, one pass over the rows does.
+// searched for: it is known from the ranks alone, by taking rows out of a list of all. Weights that
+// are not whole numbers add up to something near what scikit-learn compares; where that is too near
+// to tell which side the median is on, its search is repeated. Where one split is asked for, one pass
+// over the rows does.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -48,6 +50,7 @@ class AbsoluteError final : public Criterion {
             weight_of_rank_.resize(n_ + 2);
             below_.resize(n_);
         }
+        if (!whole_) weight_nodes_.resize(nodes_.size());
     }
 
     void init(ptrdiff_t start, ptrdiff_t end) override {
@@ -59,14 +62,7 @@ class AbsoluteError final : public Criterion {
         error_ = 0;
         for (ptrdiff_t k = 0; k < growth_.n_outputs; ++k) {
             rank(k, true);
-            if (!whole_) {
-                std::fill_n(errors_right_.begin(), size(), 0.0);
-                search(size() - 1, -1, errors_right_, medians_right_);
-                node_medians_[k] = median_[0];
-                error_ += errors_right_[0];
-            } else {
-                error_ += error_of(size() - 1, -1, size(), &node_medians_[k]);
-            }
+            error_ += error_of(size() - 1, -1, size(), &node_medians_[k]);
         }
     }
 
@@ -85,7 +81,6 @@ class AbsoluteError final : public Criterion {
         right_weight_ = node_weight_ - left_weight_;
     }
     void settle(ptrdiff_t position) override {
-        if (!whole_) return Criterion::settle(position);
         to_start();
         update(position);
         const ptrdiff_t left = position - start_, right = end_ - position;
@@ -163,7 +158,7 @@ class AbsoluteError final : public Criterion {
                 for (ptrdiff_t i = 0; i < m; ++i)
                     known[rows[i]] = static_cast<std::int32_t>(rank_[i]);
         }
-        if (whole_ && !ones_)
+        if (!ones_)
             for (ptrdiff_t i = 0; i < m; ++i) weight_of_rank_[rank_[i] + 1] = weight(start_ + i);
     }
 
@@ -172,16 +167,23 @@ class AbsoluteError final : public Criterion {
         return ((total_wy - wy) - median * (total_w - w)) + (median * w - wy);
     }
 
+    // How far two sums of the node's weights can be apart that are added up in any two orders.
+    double doubt() const {
+        return whole_ ? 0.0 : 2e-15 * static_cast<double>(size() + 64) * node_weight_;
+    }
+
     // Errors, and medians if they matter, of the sets of rows that grow from the one at `first`.
     void pass(ptrdiff_t first, ptrdiff_t step, std::vector<double>& errors,
               std::vector<double>& medians) {
-        if (!whole_) return search(first, step, errors, medians);
         if (ones_) {
             find_medians(first, step);
-            add_up<true>(first, step, errors);
+            add_up<Kind::ones>(first, step, errors);
+        } else if (!find_weighted_medians(first, step)) {
+            search(first, step, errors);
+        } else if (whole_) {
+            add_up<Kind::whole>(first, step, errors);
         } else {
-            find_weighted_medians(first, step);
-            add_up<false>(first, step, errors);
+            add_up<Kind::any>(first, step, errors);
         }
         if (growth_.monotonic) std::copy_n(median_.begin(), size(), medians.begin());
     }
@@ -219,23 +221,27 @@ class AbsoluteError final : public Criterion {
 
     // The same, and below_: the weight below the median. That is the first value up to which there
     // is more than half of the weight, or the middle between it and the one before if that is
-    // where the first half ends.
-    void find_weighted_medians(ptrdiff_t first, ptrdiff_t step) {
+    // where the first half ends. False if that cannot be told.
+    bool find_weighted_medians(ptrdiff_t first, ptrdiff_t step) {
         const auto m = static_cast<std::uint32_t>(size());
         const double* w = weight_of_rank_.data();
         std::uint32_t *next, *previous;
         link(next, previous);
         std::uint32_t r = 1;
         double below = 0, total = node_weight_;
+        const double doubt = this->doubt();
         for (std::uint32_t t = m; t > 0; --t) {
             while (r <= m && 2 * (below + w[r]) <= total) {
                 below += w[r];
                 r = next[r];
             }
-            while (2 * below > total) {
+            while (r >= 1 && 2 * below > total) {
                 r = previous[r];
                 below -= w[r];
             }
+            if (!whole_ && !(r >= 1 && r <= m && 2 * below + doubt < total &&
+                             2 * (below + w[r]) > total + doubt))
+                return false;
             const ptrdiff_t p = first + step * static_cast<ptrdiff_t>(t - 1);
             order_[p] = static_cast<std::int32_t>(r - 1);
             below_[p] = below;
@@ -248,71 +254,85 @@ class AbsoluteError final : public Criterion {
             next[previous[s]] = next[s];
             previous[next[s]] = previous[s];
         }
+        return true;
     }
+
+    enum class Kind { ones, whole, any };  // of weights
 
     // The Fenwick tree for ranks below 2^levels as a heap: the halves of h = 2^levels + rank, down to
     // 1, are the nodes above. The sum of those below r is taken from the top. In a small tree every
     // node on the way is looked at again, the number of levels being known to the compiler; in a
     // large one `path` keeps what they hold, as r moves little.
-    template <bool ones, int fixed>
+    template <Kind kind, int fixed>
     void add_up(ptrdiff_t first, ptrdiff_t step, std::vector<double>& errors) {
         const int levels = fixed ? fixed : bits_of(static_cast<std::uint64_t>(size() - 1));
         const std::uint32_t top = std::uint32_t{1} << levels;
         double* const node = nodes_.data();
+        double* const weight_node = weight_nodes_.data();
         std::fill_n(node, (top + size()) / 2 + 1, 0.0);
-        double path[most_levels] = {};
+        if (kind == Kind::any) std::fill_n(weight_node, (top + size()) / 2 + 1, 0.0);
+        double path[most_levels] = {}, weight_path[most_levels] = {};
         double total_w = 0, total_wy = 0;
         std::uint32_t last = 0;
         ptrdiff_t p = first;
         for (ptrdiff_t t = 0; t < size(); ++t, p += step) {
             const std::uint32_t rank = rank_[p], r = static_cast<std::uint32_t>(order_[p]);
-            const double w = ones ? 1.0 : weight(start_ + p), wy = w * sorted_[rank];
+            const double w = kind == Kind::ones ? 1.0 : weight(start_ + p), wy = w * sorted_[rank];
             // A node takes the rows of its left half only: zero for those of the right.
-            const double share[2] = {wy, 0.0};
+            const double share[2] = {wy, 0.0}, weight_share[2] = {w, 0.0};
             std::uint32_t h = top + rank;
             for (int l = 0; l < levels; ++l) {
                 const std::uint32_t right = h & 1;
                 h >>= 1;
                 node[h] += share[right];
+                if (kind == Kind::any) weight_node[h] += weight_share[right];
             }
             total_w += w;
             total_wy += wy;
-            if (!fixed) path[bits_of((rank ^ r) >> 1)] += share[rank >= r];
+            if (!fixed) {
+                const int l = bits_of((rank ^ r) >> 1);
+                path[l] += share[rank >= r];
+                if (kind == Kind::any) weight_path[l] += weight_share[rank >= r];
+            }
             h = top + r;
             std::uint32_t moved = r ^ last;
             for (int l = 0; fixed ? l < levels : moved != 0; ++l, moved >>= 1) {
                 const std::uint32_t left = 0 - (h & 1);
                 h >>= 1;
                 path[l] = node[h & left];  // node[0] is none
+                if (kind == Kind::any) weight_path[l] = weight_node[h & left];
             }
             last = r;
-            double below = 0;
+            double below = 0, w_below = 0;
             for (int l = levels - 1; l >= 0; --l) below += path[l];
-            const double w_below = ones ? static_cast<double>((t + 1) / 2) : below_[p];
+            if (kind == Kind::any)
+                for (int l = levels - 1; l >= 0; --l) w_below += weight_path[l];
+            else
+                w_below = kind == Kind::ones ? static_cast<double>((t + 1) / 2) : below_[p];
             errors[p] += error(total_w, total_wy, w_below, below, median_[p]);
         }
     }
-    template <bool ones>
+    template <Kind kind>
     void add_up(ptrdiff_t first, ptrdiff_t step, std::vector<double>& errors) {
         switch (bits_of(static_cast<std::uint64_t>(size() - 1))) {
             case 1:
-                return add_up<ones, 1>(first, step, errors);
+                return add_up<kind, 1>(first, step, errors);
             case 2:
-                return add_up<ones, 2>(first, step, errors);
+                return add_up<kind, 2>(first, step, errors);
             case 3:
-                return add_up<ones, 3>(first, step, errors);
+                return add_up<kind, 3>(first, step, errors);
             case 4:
-                return add_up<ones, 4>(first, step, errors);
+                return add_up<kind, 4>(first, step, errors);
             case 5:
-                return add_up<ones, 5>(first, step, errors);
+                return add_up<kind, 5>(first, step, errors);
             case 6:
-                return add_up<ones, 6>(first, step, errors);
+                return add_up<kind, 6>(first, step, errors);
             case 7:
-                return add_up<ones, 7>(first, step, errors);
+                return add_up<kind, 7>(first, step, errors);
             case 8:
-                return add_up<ones, 8>(first, step, errors);
+                return add_up<kind, 8>(first, step, errors);
             default:
-                return add_up<ones, 0>(first, step, errors);
+                return add_up<kind, 0>(first, step, errors);
         }
     }
 
@@ -328,33 +348,50 @@ class AbsoluteError final : public Criterion {
             total_w += w[rank_[p]] = weight(start_ + p);
         ptrdiff_t r = 0, before = 0;
         double w_below = 0;
-        for (; 2 * (w_below + w[r]) <= total_w; ++r) {
+        for (; r + 1 < m && 2 * (w_below + w[r]) <= total_w; ++r) {
             before = w[r] != 0 ? r : before;
             w_below += w[r];
         }
+        if (!whole_ &&
+            !(2 * w_below + doubt() < total_w && 2 * (w_below + w[r]) > total_w + doubt()))
+            return searched_error(first, step, count, median);
         while (w[r] == 0) ++r;
         *median = 2 * w_below == total_w ? (sorted_[before] + sorted_[r]) / 2 : sorted_[r];
 
-        double nodes[most_levels] = {};
+        double nodes[most_levels] = {}, weight_nodes[most_levels] = {};
         for (ptrdiff_t t = 0, p = first; t < count; ++t, p += step) {
             const ptrdiff_t rank = rank_[p];
             const double wy = w[rank] * sorted_[rank];
             total_wy += wy;
-            if (rank < r) nodes[bits_of(rank ^ r) - 1] += wy;
+            if (rank >= r) continue;
+            const int l = bits_of(rank ^ r) - 1;
+            nodes[l] += wy;
+            weight_nodes[l] += w[rank];
         }
         double below = 0;
         for (int l = most_levels; l-- > 0;) below += nodes[l];
+        if (!whole_) {
+            w_below = 0;
+            for (int l = most_levels; l-- > 0;) w_below += weight_nodes[l];
+        }
         return error(total_w, total_wy, w_below, below, *median);
     }
 
-    // With any weights the median is what scikit-learn's search finds, rounding included.
-    void search(ptrdiff_t first, ptrdiff_t step, std::vector<double>& errors,
-                std::vector<double>& medians) {
+    // The median as scikit-learn's search finds it, rounding included.
+    void search(ptrdiff_t first, ptrdiff_t step, std::vector<double>& errors) {
+        search(first, step, size(), [&](ptrdiff_t p, double error) { errors[p] += error; });
+    }
+    double searched_error(ptrdiff_t first, ptrdiff_t step, ptrdiff_t count, double* median) {
+        double last = 0;
+        search(first, step, count, [&](ptrdiff_t, double error) { last = error; });
+        *median = median_[first + step * (count - 1)];
+        return last;
+    }
+    template <class Take> void search(ptrdiff_t first, ptrdiff_t step, ptrdiff_t count, Take take) {
         Fenwick tree(size(), reinterpret_cast<double*>(scratch_.back.get()),
                      reinterpret_cast<double*>(scratch_.front.get()));
         double total_w = 0, total_wy = 0;
-        ptrdiff_t p = first;
-        for (ptrdiff_t t = 0; t < size(); ++t, p += step) {
+        for (ptrdiff_t t = 0, p = first; t < count; ++t, p += step) {
             const std::uint32_t rank = rank_[p];
             const double w = weight(start_ + p), wy = w * sorted_[rank];
             tree.add(rank, w, wy);
@@ -364,9 +401,8 @@ class AbsoluteError final : public Criterion {
             median_[p] = found.before != found.rank
                              ? (sorted_[found.before] + sorted_[found.rank]) / 2
                              : sorted_[found.rank];
-            errors[p] += error(total_w, total_wy, found.w, found.wy, median_[p]);
+            take(p, error(total_w, total_wy, found.w, found.wy, median_[p]));
         }
-        if (growth_.monotonic) std::copy_n(median_.begin(), size(), medians.begin());
     }
 
     const ptrdiff_t n_;
@@ -374,7 +410,7 @@ class AbsoluteError final : public Criterion {
     std::vector<std::int32_t> rank_of_row_;
     std::vector<std::uint32_t> rank_;
     std::vector<std::int32_t> order_;
-    std::vector<double> sorted_, nodes_, median_, below_, weight_of_rank_;
+    std::vector<double> sorted_, nodes_, weight_nodes_, median_, below_, weight_of_rank_;
     std::vector<double> errors_left_, errors_right_, medians_left_, medians_right_;
     std::vector<double> node_medians_;
     std::vector<char> distinct_;
