@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <limits>
 #include <new>
+#include <thread>
 
 #include "smo/sample.h"
 #include "smo/solver.h"
@@ -46,6 +49,36 @@ Status solve_one(const Kernel& kernel, const SvmProblem& given, const SvmOptions
     return status;
 }
 
+// Whether each thread may have a problem of its own: their results must be those of one after the
+// other, so that either no kernel rows are kept or all that are asked for. Larger ones have enough
+// for all threads.
+bool may_be_solved_together(const Kernel& kernel, const View& view, ptrdiff_t n_problems,
+                            ptrdiff_t largest, const SvmOptions& options, int n_threads) {
+    if (n_problems < 2 || largest > 20000 || !kernel.anywhere()) return false;
+    const double bytes = 4.0 * largest * aligned(largest) * n_threads;
+    return !view.thrift() || bytes <= options.cache_bytes;
+}
+
+// solve(p) for all problems p, each thread the next. The caller alone hears of Ctrl-C: it looks on
+// until all are done.
+template <class Solve>
+Status solve_together(ptrdiff_t n_problems, SvmWatch& watch, int n_threads, const Solve& solve) {
+    using namespace std::chrono;
+    std::atomic<ptrdiff_t> next{0}, done{0};
+    return parallel(n_threads, n_threads, [&](ptrdiff_t, int worker) {
+        for (ptrdiff_t p; (p = next.fetch_add(1)) < n_problems; done.fetch_add(1)) solve(p);
+        const auto start = steady_clock::now();
+        while (worker == 0 && done.load() < n_problems) {
+            if (steady_clock::now() - start < 1ms) {
+                std::this_thread::yield();
+                continue;
+            }
+            std::this_thread::sleep_for(100us);
+            watch.look(0, std::numeric_limits<double>::infinity());
+        }
+    });
+}
+
 }  // namespace
 
 Status solve_svm(const Kernel& kernel, const SvmProblem* problems, ptrdiff_t n_problems,
@@ -55,10 +88,6 @@ Status solve_svm(const Kernel& kernel, const SvmProblem* problems, ptrdiff_t n_p
     if (!view) return Status::no_memory;
     ptrdiff_t largest = 0;
     for (ptrdiff_t p = 0; p < n_problems; ++p) largest = std::max(largest, problems[p].m);
-    // Of problems that need no memory of rows, one a thread; unless one may take long, and Ctrl-C
-    // with it.
-    const bool together =
-        n_problems > 1 && largest <= 20000 && kernel.anywhere() && !view->thrift();
     std::atomic<int> failed{0};
     const auto solve = [&](ptrdiff_t p, int threads) {
         if (failed.load()) return;
@@ -67,8 +96,8 @@ Status solve_svm(const Kernel& kernel, const SvmProblem* problems, ptrdiff_t n_p
         if (status != Status::ok) failed.store(static_cast<int>(status));
     };
     Status status = Status::ok;
-    if (together)
-        status = parallel(n_problems, n_threads, [&](ptrdiff_t p, int) { solve(p, 1); });
+    if (may_be_solved_together(kernel, *view, n_problems, largest, options, n_threads))
+        status = solve_together(n_problems, watch, n_threads, [&](ptrdiff_t p) { solve(p, 1); });
     else
         for (ptrdiff_t p = 0; p < n_problems; ++p) solve(p, n_threads);
     return failed.load() ? static_cast<Status>(failed.load()) : status;

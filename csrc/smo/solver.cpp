@@ -208,7 +208,7 @@ void Solver::finish(SvmSolution* solution) const {
 // Chooses a working set, makes steps in it and tells the gradient.
 Status Solver::round(const Extremes& ends, bool* moved) {
     const ptrdiff_t most = precise_ && !whole() ? std::min(most_, last_precise_set) : most_;
-    const bool grows = ++rounds_ > rounds_of_size && size_ < most;
+    const bool grows = ++rounds_ * first_set > rounds_of_size * size_ && size_ < most;
     if (grows) size_ = std::min(2 * size_, most);
     if (grows || !(precise_ ? static_cast<bool>(wide_) : static_cast<bool>(single_))) {
         rounds_ = 0;

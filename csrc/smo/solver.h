@@ -68,10 +68,11 @@ class Selector {
     Scratch<double> keys_;
 };
 
-// Problems of at most whole_set variables are one working set. Others begin with sets that stay in L2
-// and, as long as it takes, go on with larger ones: most of the variables that still move together.
-constexpr ptrdiff_t whole_set = 768, first_set = 512, last_set = 2048, last_precise_set = 1024,
-                    most_newton = 512;
+// Problems of at most whole_set variables are one working set. Others begin with sets that stay in L2,
+// and whose kernel costs less than the rows of what moves in them, and, as long as it takes, go on with
+// larger ones: most of the variables that still move together.
+constexpr ptrdiff_t whole_set = 768, least_first_set = 192, first_set = 512, last_set = 2048,
+                    last_precise_set = 1024, most_newton = 512;
 constexpr int rounds_of_size = 24;
 
 // Everything of a working set but its variables.
@@ -117,7 +118,9 @@ class Solver {
         : kernel_(kernel), view_(view), problem_(problem), options_(options), watch_(watch),
           n_threads_(n_threads), x_(problem.m, n_distinct),
           most_(std::min(problem.m, problem.m <= whole_set ? whole_set : last_set)),
-          size_(problem.m <= whole_set ? problem.m : std::min(most_, first_set)),
+          size_(problem.m <= whole_set
+                    ? problem.m
+                    : std::min({most_, first_set, std::max(least_first_set, problem.m / 4)})),
           selector_(problem.m, most_),
           cache_(n_distinct, n_distinct, keeps() ? options.cache_bytes : 0, view.thrift() > 1),
           delta_(n_distinct), moved_(2 * most_), ids_(most_), coef_(2 * most_), places_(2 * most_) {

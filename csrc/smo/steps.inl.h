@@ -138,15 +138,19 @@ template <class T> struct NewtonPurse {
     }
 };
 
+template <class T> FML_INLINE void mark_all(WorkingSet<T>& set) {
+    for (std::ptrdiff_t k = 0; k < set.n; ++k) {
+        mark(set.beta[k], set.lower[k], set.upper[k], set.rise + k, set.fall + k);
+        set.risen[k] = set.v[k] + set.rise[k];
+    }
+}
+
 // Steps until the violation inside the set is at most `stop`, or `most` are done; returns how many.
 // Variables [0, split) and [split, n) are not paired with each other.
 template <class T>
 std::ptrdiff_t pair_steps(WorkingSet<T>& set, const NewtonMemory& memory, double stop,
                           std::ptrdiff_t most) {
-    for (std::ptrdiff_t k = 0; k < set.n; ++k) {
-        mark(set.beta[k], set.lower[k], set.upper[k], set.rise + k, set.fall + k);
-        set.risen[k] = set.v[k] + set.rise[k];
-    }
+    mark_all(set);
     NewtonPurse<T> purse;
     std::ptrdiff_t steps = 0;
     for (; steps < most; ++steps) {
@@ -163,10 +167,27 @@ std::ptrdiff_t pair_steps(WorkingSet<T>& set, const NewtonMemory& memory, double
     return steps;
 }
 
-// The same without the constraint on the sum: one variable a step.
+// One step with one variable, to a bound if it is on the way.
+template <class T> void take_single_step(WorkingSet<T>& set, std::ptrdiff_t i) {
+    const double curve = set.diagonal[i] > T(1e-12) ? set.diagonal[i] : 1e-12;
+    double to = set.beta[i] + set.v[i] / curve;
+    to = to > set.upper[i] ? set.upper[i] : to < set.lower[i] ? set.lower[i] : to;
+    const double t = to - set.beta[i];
+    set.beta[i] = to;
+    mark(to, set.lower[i], set.upper[i], set.rise + i, set.fall + i);
+    const T* Ki = set.K + i * set.ld;
+    for (std::ptrdiff_t k = 0; k < set.n; ++k) {
+        set.v[k] -= t * static_cast<double>(Ki[k]);
+        set.risen[k] = set.v[k] + set.rise[k];
+    }
+}
+
+// The same without the constraint on the sum: one variable a step, or two where those gain more. One
+// at a time, opposite labels of equal rows would climb to their bounds by steps of constant length.
 template <class T>
 std::ptrdiff_t single_steps(WorkingSet<T>& set, const NewtonMemory&, double stop,
                             std::ptrdiff_t most) {
+    mark_all(set);
     std::ptrdiff_t steps = 0;
     for (; steps < most; ++steps) {
         double up = 0, down = 0;
@@ -182,13 +203,11 @@ std::ptrdiff_t single_steps(WorkingSet<T>& set, const NewtonMemory&, double stop
         const float best = largest(set.gain, set.n);
         const std::ptrdiff_t i = first_at_least(set.gain, set.n, best);
         if (!(up - down > stop) || i >= set.n || !(best > 0)) break;
-        const double curve = set.diagonal[i] > T(1e-12) ? set.diagonal[i] : 1e-12;
-        double to = set.beta[i] + set.v[i] / curve;
-        to = to > set.upper[i] ? set.upper[i] : to < set.lower[i] ? set.lower[i] : to;
-        const double t = to - set.beta[i];
-        set.beta[i] = to;
-        const T* Ki = set.K + i * set.ld;
-        for (std::ptrdiff_t k = 0; k < set.n; ++k) set.v[k] -= t * static_cast<double>(Ki[k]);
+        const Choice pair = choose_pair(set, 0, set.n);
+        if (pair.j >= 0 && pair.gain > best)
+            take_step(set, pair.i, pair.j);
+        else
+            take_single_step(set, i);
     }
     return steps;
 }
