@@ -332,7 +332,7 @@ class KernelERM(Versioned, CallbackSupportMixin, RegressorMixin, BaseEstimator):
         model = fit(
             gram,
             risk,
-            precondition=Factor(gram) if kept else LowRank(gram, RANK),
+            precondition=Factor(gram) if kept else LowRank(gram, RANK, 1),
             intercept=self.fit_intercept,
             tol=1e-4 * tol,  # one step more, and that is about exact
             max_iter=most,

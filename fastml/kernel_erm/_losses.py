@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from fastml.jit._elements import elements
+from fastml.kernel_logistic._loss import OneScore
 
 Values = tuple[np.ndarray, np.ndarray, np.ndarray]  # of the loss, its first and second derivative
 SMOOTHED = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)  # widths of a corner that is rounded off, one by one
@@ -138,7 +139,7 @@ class Risk:
         return np.array([(low + high) / 2])
 
 
-class Slope:
+class Slope(OneScore):
     """Derivatives by the scores (n, 1), weighted."""
 
     def __init__(self, residual: np.ndarray, second: np.ndarray) -> None:

@@ -30,7 +30,7 @@ from fastml.kernel_logistic._operators import (
 from fastml.metrics._kernel_function import expansion, is_precomputed, validated
 from fastml.metrics.pairwise import kernel_metrics
 
-RANK = 512  # of what stands for a Gram matrix that is not formed
+RANK = 512  # of what stands for a Gram matrix, of two classes; of more, twice that in all
 
 
 class KernelLogisticRegression(Versioned, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -73,9 +73,9 @@ class KernelLogisticRegression(Versioned, CallbackSupportMixin, ClassifierMixin,
         Weights of the classes. "balanced": so that all count the same in sum.
 
     solver : {"auto", "newton", "newton-cg", "gradient"}, default="auto"
-        "newton", for two classes: keep the Gram matrix and factorise it once a step.
-        "newton-cg", for two classes: never form it; solve for the step by conjugate gradients,
-        preconditioned by a matrix of low rank. "gradient": follow the gradient in the kernel's
+        "newton": keep the Gram matrix, and for two classes factorise it once a step; for more,
+        solve for the step of all classes by conjugate gradients, preconditioned by a matrix of low
+        rank. "newton-cg": the same, never forming the Gram matrix. "gradient": follow the gradient in the kernel's
         space, by conjugate directions; keep the Gram matrix if it fits `max_gram_mb` or is given.
         "auto": for two classes "newton" if the Gram matrix may be kept, else "newton-cg"; for
         more "gradient".
@@ -351,12 +351,9 @@ class KernelLogisticRegression(Versioned, CallbackSupportMixin, ClassifierMixin,
     def _way(self, X: Any) -> tuple[KeptGram | StreamedGram, Factor | LowRank | None]:
         """The Gram matrix, and what Newton's method solves with; None: follow the gradient."""
         binary = len(self.classes_) == 2
-        if not binary and self.solver.startswith("newton"):
-            raise ValueError(
-                f"solver={self.solver!r} is for two classes: there are {len(self.classes_)}. "
-                "Use solver='auto'."
-            )
         gram = gram_of(self, X, {"newton": True, "newton-cg": False}.get(self.solver))
-        if self.solver == "gradient" or not binary:
+        if self.solver == "gradient" or (self.solver == "auto" and not binary):
             return gram, None
-        return gram, Factor(gram) if isinstance(gram, KeptGram) else LowRank(gram, RANK)
+        if not binary:
+            return gram, LowRank(gram, 2 * RANK, len(self.classes_))
+        return gram, Factor(gram) if isinstance(gram, KeptGram) else LowRank(gram, RANK, 1)

@@ -44,7 +44,26 @@ class Loss:
         return b
 
 
-class Slope:
+class OneScore:
+    """A Hessian H = E Eᵀ that is diagonal, as every row has one score: `weight`."""
+
+    def weight(self) -> np.ndarray:
+        raise NotImplementedError
+
+    def entry(self, a: int, b: int) -> np.ndarray:
+        """Of each row's block of H, what is at (a, b)."""
+        return self.weight()[:, 0]
+
+    def spread(self, V: np.ndarray) -> np.ndarray:
+        """E V."""
+        return np.sqrt(self.weight()) * V
+
+    def gather(self, V: np.ndarray) -> np.ndarray:
+        """Eᵀ V."""
+        return np.sqrt(self.weight()) * V
+
+
+class Slope(OneScore):
     """Derivatives where probabilities are P (n, k)."""
 
     def __init__(self, loss: Loss, P: np.ndarray) -> None:
@@ -54,6 +73,24 @@ class Slope:
     def weight(self) -> np.ndarray:
         """The diagonal of the Hessian, which for two classes is all of it."""
         return self.w * self.P * (1 - self.P)
+
+    def entry(self, a: int, b: int) -> np.ndarray:
+        if self.binary:
+            return super().entry(a, b)
+        return self.weight()[:, a] if a == b else -self.w[:, 0] * self.P[:, a] * self.P[:, b]
+
+    def spread(self, V: np.ndarray) -> np.ndarray:
+        if self.binary:
+            return super().spread(V)
+        # E_i = √w_i (diag √p - p √pᵀ): with Σ p = 1, E_i E_iᵀ is H_i.
+        root = np.sqrt(self.P)
+        return np.sqrt(self.w) * (root * V - self.P * (root * V).sum(axis=1, keepdims=True))
+
+    def gather(self, V: np.ndarray) -> np.ndarray:
+        if self.binary:
+            return super().gather(V)
+        mean = (self.P * V).sum(axis=1, keepdims=True)
+        return np.sqrt(self.w * self.P) * (V - mean)
 
     def curvature(self, V: np.ndarray) -> float:
         """Σ v_iᵀ H_i v_i over rows, H_i = w_i (diag p - p pᵀ)."""

@@ -46,16 +46,15 @@ def newton_direction(
 ) -> Direction:
     """Δ with (1 + H K') Δ = -G, K' = K + constant, and the intercept that goes with it.
 
-    Δ = -G + E y with (1 + E K' E) y = E K' G, E² = H diagonal: two classes have one score. It is
-    solved by conjugate gradients, once exactly preconditioned and otherwise nearly. The constant
-    in K', large, stands for the intercept: Δb is the constant times the sum of Δ.
+    Δ = -G + E y with (1 + Eᵀ K' E) y = Eᵀ K' G, E Eᵀ = H: diagonal for two classes, which have one
+    score, else a small block for each row. It is solved by conjugate gradients, for two classes
+    once exactly preconditioned and otherwise nearly. The constant in K', large, stands for the
+    intercepts: Δb is the constant times the sum of Δ.
     """
-    weight = slope.weight()
-    precondition.prepare(weight[:, 0], constant)
-    E = np.sqrt(weight)
-    R = E * KG  # G sums to zero
-    y, P, before = np.zeros_like(R), np.zeros_like(R), np.inf
-    KEy, total = np.zeros_like(R), 0.0
+    precondition.prepare(slope, constant)
+    R = slope.gather(KG)  # G sums to zero
+    P, before = np.zeros_like(R), np.inf
+    Ey, KEy = np.zeros_like(R), np.zeros_like(R)
     # What is gained by the direction, twice: it falls to Gᵀ K (1 + H K)⁻¹ G as y becomes exact.
     gain, goal = float((G * KG).sum()), 1e-6 * float(np.linalg.norm(R))
     for _ in range(MOST_STEPS):
@@ -67,16 +66,15 @@ def newton_direction(
             break
         P = Z + (rho / before) * P
         before = rho
-        EP = E * P
+        EP = slope.spread(P)
         KEP = gram.product(EP)
-        BP = P + E * (KEP + constant * EP.sum())
+        BP = P + slope.gather(KEP + constant * EP.sum(axis=0))
         length = rho / float((P * BP).sum())
-        y += length * P
         R -= length * BP
+        Ey += length * EP
         KEy += length * KEP
-        total += length * float(EP.sum())
         gain -= length * rho
-    return Direction(E * y - G, np.array([constant * total]), KEy - KG)
+    return Direction(Ey - G, constant * Ey.sum(axis=0), KEy - KG)
 
 
 def line_search(loss: Any, model: Model, towards: Direction, first: float | None) -> float:

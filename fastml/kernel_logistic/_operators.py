@@ -8,6 +8,7 @@ from scipy.linalg import blas, cho_factor, cho_solve
 from fastml._native.cholesky import scaled_mirror
 from fastml._runtime.callbacks import NO_TASK
 from fastml._runtime.threads import n_threads
+from fastml.kernel_logistic._loss import OneScore
 from fastml.kernel_ridge._cholesky import factorise, solve
 from fastml.kernel_ridge._low_rank import pivoted_cholesky
 from fastml.metrics._kernel_function import (
@@ -76,8 +77,8 @@ class Factor:
     def __init__(self, gram: KeptGram) -> None:
         self.gram = gram
 
-    def prepare(self, weight: np.ndarray, constant: float) -> None:
-        gram, shift = self.gram, 1.0
+    def prepare(self, slope: OneScore, constant: float) -> None:
+        gram, shift, weight = self.gram, 1.0, slope.weight()[:, 0]
         scale = np.sqrt(weight).astype(gram.dtype)
         rounding = 10 * np.finfo(gram.dtype).eps * float(weight @ (abs(gram.diagonal) + constant))
         for _ in range(4):
@@ -94,15 +95,28 @@ class Factor:
 
 
 class LowRank:
-    """The same with F Fᵀ in the place of K."""
+    """The inverse of 1 + Eᵀ (F Fᵀ + constant) E, H = E Eᵀ, for any number of classes.
 
-    def __init__(self, gram: StreamedGram, rank: int) -> None:
-        self.F = pivoted_cholesky(gram.rows, gram.diagonal, rank)
+    `size`: of what is factorised a step, about: the rank of F Fᵀ times the scores of a row.
+    """
 
-    def prepare(self, weight: np.ndarray, constant: float) -> None:
+    def __init__(self, gram: KeptGram | StreamedGram, size: int, n_scores: int) -> None:
+        self.n_scores = n_scores
+        self.F = pivoted_cholesky(gram.rows, gram.diagonal, max(1, size // n_scores))
+
+    def prepare(self, slope: OneScore, constant: float) -> None:
         constants = np.full((len(self.F), 1), np.sqrt(constant))
-        self.SF = np.sqrt(weight)[:, None] * np.hstack([self.F, constants])
-        self.core = cho_factor(np.eye(self.SF.shape[1]) + self.SF.T @ self.SF)
+        self.B, self.slope = np.hstack([self.F, constants]), slope
+        r, k = self.B.shape[1], self.n_scores
+        core = np.empty((k, r, k, r))
+        for a in range(k):
+            for b in range(a + 1):
+                core[a, :, b] = core[b, :, a] = self.B.T @ (slope.entry(a, b)[:, None] * self.B)
+        core = core.reshape(k * r, k * r)
+        core.flat[:: k * r + 1] += 1
+        self.core = cho_factor(core, overwrite_a=True, check_finite=False)
 
     def __call__(self, V: np.ndarray) -> np.ndarray:
-        return V - self.SF @ cho_solve(self.core, self.SF.T @ V)
+        inner = self.B.T @ self.slope.spread(V)
+        found = cho_solve(self.core, inner.ravel(order="F"), check_finite=False)
+        return V - self.slope.gather(self.B @ found.reshape(inner.shape, order="F"))
