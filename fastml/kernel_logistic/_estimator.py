@@ -73,12 +73,12 @@ class KernelLogisticRegression(Versioned, CallbackSupportMixin, ClassifierMixin,
         Weights of the classes. "balanced": so that all count the same in sum.
 
     solver : {"auto", "newton", "newton-cg", "gradient"}, default="auto"
-        "newton": keep the Gram matrix, and for two classes factorise it once a step; for more,
-        solve for the step of all classes by conjugate gradients, preconditioned by a matrix of low
-        rank. "newton-cg": the same, never forming the Gram matrix. "gradient": follow the gradient in the kernel's
-        space, by conjugate directions; keep the Gram matrix if it fits `max_gram_mb` or is given.
-        "auto": for two classes "newton" if the Gram matrix may be kept, else "newton-cg"; for
-        more "gradient".
+        "newton": keep the Gram matrix; for two classes factorise it once a step, for more solve for
+        the step of all classes by conjugate gradients, preconditioned by a matrix of low rank.
+        "newton-cg": by conjugate gradients, without ever forming the Gram matrix. "gradient":
+        follow the gradient in the kernel's space, by conjugate directions; keep the Gram matrix if
+        it fits `max_gram_mb` or is given. "auto": for two classes "newton" if the Gram matrix may
+        be kept, else "newton-cg"; for more "gradient", which takes less time.
 
     tol : float, default=1e-8
         Stop when the duality gap is at most this part of the objective. In single precision no
