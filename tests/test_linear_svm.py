@@ -265,6 +265,13 @@ def test_warns_when_it_stops_early():
         assert not LinearSVR(max_iter=0).fit(X, score).coef_.any()
 
 
+@pytest.mark.parametrize("d", [5, 300])
+def test_warns_where_sums_overflow(d):
+    X, y = 1e300 * np.random.default_rng(0).normal(size=(60, d)), np.arange(60) % 2
+    with pytest.warns(ConvergenceWarning), np.errstate(all="ignore"):
+        LinearSVC(penalty="l1", dual=False).fit(X, y)
+
+
 def test_refuses_what_scikit_learn_refuses():
     X, score, _ = data(20, 3)
     with pytest.raises(ValueError, match="epsilon"):

@@ -421,6 +421,15 @@ def test_hard_margins():
     assert line.slacks(t, 3 * t[:, 0]).max() < 1e-3
 
 
+def test_without_an_intercept_equal_rows_of_opposite_classes_go_to_their_bounds():
+    X, _ = rows(n=60)
+    X, y = np.repeat(X, 2, axis=0), np.tile([0, 1], 60)
+    model = svm.SVC(solver="sdca", C=1e10).fit(X, y)
+    assert model.n_iter_.sum() < 10_000
+    assert model.fit_status_ == 0
+    assert len(model.support_) == 120
+
+
 @pytest.mark.parametrize("name", ["SVC", "SVR"])
 def test_without_an_intercept(name):
     X, codes = rows()

@@ -35,7 +35,8 @@ template <class T> class Lasso final : public SquaredSolver<T> {
             this->exchange();
             judge();
         } else {
-            done = converged = true;  // what is left is rounding
+            done = true;  // what is left is rounding, or all there is overflows
+            converged = gap <= 1e3 * limits_.tol * primal;
         }
         return status;
     }

@@ -35,8 +35,10 @@ template <class T> class Newton final : public SquaredSolver<T> {
         const double before = primal;
         this->exchange();
         const bool stuck = !judge() && !(primal < before);
-        // What is left is rounding.
-        if (stuck) done = converged = true;
+        if (stuck) {  // what is left is rounding, or all there is overflows
+            done = true;
+            converged = gap <= 1e6 * limits_.tol * primal;
+        }
         return status;
     }
 

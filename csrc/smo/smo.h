@@ -25,7 +25,7 @@ struct SvmProblem {
 struct SvmOptions {
     bool nu, bias, shrinking;
     double tol, cache_bytes;
-    std::int64_t max_iter;  // two-variable steps; negative for no limit
+    std::int64_t max_iter;  // two-variable steps; negative for very many
 };
 
 enum class SvmEnd : int { converged, max_iter, stuck };

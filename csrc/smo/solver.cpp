@@ -120,7 +120,7 @@ template <class T> Status Solver::optimise(SetMemory<T>& memory, double gap, boo
     }
     const double stop = q == x_.m ? options_.tol : std::max(0.1 * gap, 0.5 * options_.tol);
     std::int64_t most = 100 * static_cast<std::int64_t>(std::max<ptrdiff_t>(q, 100));
-    if (options_.max_iter >= 0) most = std::min(most, options_.max_iter - steps_);
+    most = std::min(most, limit_ - steps_);
     const auto run = options_.bias ? FML_PICK(pair_steps<T>) : FML_PICK(single_steps<T>);
     const std::int64_t steps = run(set, memory.for_newton(), stop, most);
     steps_ += steps;
@@ -236,8 +236,7 @@ Status Solver::run(const std::int32_t* local, SvmSolution* solution) noexcept {
         const Extremes ends = extremes(x_, problem_, options_);
         const double gap = ends.gap(), now = x_.objective();
         const bool done = gap <= (fresh_ ? 1.05 : 1) * options_.tol;
-        const bool spent =
-            (options_.max_iter >= 0 && steps_ >= options_.max_iter) || watch_.enough();
+        const bool spent = steps_ >= limit_ || watch_.enough();
         bool stalled = !(now < last_objective) || !std::isfinite(gap);
         last_objective = now;
         if (!fresh_ && (done || spent || stalled)) {

@@ -75,6 +75,10 @@ constexpr ptrdiff_t whole_set = 768, least_first_set = 192, first_set = 512, las
                     last_precise_set = 1024, most_newton = 512;
 constexpr int rounds_of_size = 24;
 
+// Steps after which a problem without a limit ends as one that reached it: a minute or two of a small
+// one, and many times what one takes whose C is not enormous.
+constexpr std::int64_t most_steps = 50'000'000, most_steps_each = 5'000;
+
 // Everything of a working set but its variables.
 template <class T> struct SetMemory {
     ptrdiff_t ld;
@@ -118,6 +122,8 @@ class Solver {
         : kernel_(kernel), view_(view), problem_(problem), options_(options), watch_(watch),
           n_threads_(n_threads), x_(problem.m, n_distinct),
           most_(std::min(problem.m, problem.m <= whole_set ? whole_set : last_set)),
+          limit_(options.max_iter >= 0 ? options.max_iter
+                                       : most_steps + most_steps_each * problem.m),
           size_(problem.m <= whole_set
                     ? problem.m
                     : std::min({most_, first_set, std::max(least_first_set, problem.m / 4)})),
@@ -150,8 +156,9 @@ class Solver {
     const int n_threads_;
     Variables x_;
     const ptrdiff_t most_;
-    ptrdiff_t size_;  // of working sets now
-    int rounds_ = 0;  // of that size
+    const std::int64_t limit_;  // of steps
+    ptrdiff_t size_;            // of working sets now
+    int rounds_ = 0;            // of that size
     Selector selector_;
     RowCache cache_;
     std::unique_ptr<SetMemory<float>> single_;

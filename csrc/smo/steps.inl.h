@@ -191,14 +191,15 @@ std::ptrdiff_t single_steps(WorkingSet<T>& set, const NewtonMemory&, double stop
     std::ptrdiff_t steps = 0;
     for (; steps < most; ++steps) {
         double up = 0, down = 0;
+#pragma omp simd reduction(max : up) reduction(min : down)
         for (std::ptrdiff_t k = 0; k < set.n; ++k) {
-            const double v = set.v[k];
-            const bool room = v > 0 ? set.beta[k] < set.upper[k] : set.beta[k] > set.lower[k];
-            const double open = room ? v : 0;
-            up = open > up ? open : up;
-            down = open < down ? open : down;
-            const T curve = set.diagonal[k] > T(1e-12) ? set.diagonal[k] : T(1e-12);
-            set.gain[k] = static_cast<float>(open * open / curve);
+            // risen is -infinity, and v + fall infinity, where there is no room.
+            const double rising = set.risen[k], falling = set.v[k] + set.fall[k];
+            up = rising > up ? rising : up;
+            down = falling < down ? falling : down;
+            const double open = rising > 0 ? rising : falling < 0 ? falling : 0;
+            const double curve = static_cast<double>(set.diagonal[k]);
+            set.gain[k] = static_cast<float>(open * open / (curve > 1e-12 ? curve : 1e-12));
         }
         const float best = largest(set.gain, set.n);
         const std::ptrdiff_t i = first_at_least(set.gain, set.n, best);

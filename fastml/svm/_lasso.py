@@ -38,7 +38,8 @@ def solve_lasso(machine: Machine, rows: Rows, b: np.ndarray, C: np.ndarray, task
         gap = primal - (b @ a / largest - loss / largest**2)
         converged = gap <= tolerance("lasso", machine.tol) * primal
         if converged or n_iter >= machine.max_iter or not primal < before or not np.isfinite(gap):
-            return Solution(weights, n_iter, gap, converged or n_iter < machine.max_iter, "lasso")
+            rounded = n_iter < machine.max_iter and gap <= max(machine.tol, 1e-9) * primal
+            return Solution(weights, n_iter, gap, converged or rounded, "lasso")
         before = primal
         support = np.flatnonzero(weights[0, :-1])
         chosen = _worst(products[:-1], support, max(_FIRST_COLUMNS, 2 * len(support)))
