@@ -9,7 +9,7 @@ from scipy import linalg, sparse
 
 import fastml
 from fastml._runtime.convert import from_sklearn, to_sklearn
-from fastml.decomposition import PCA, IncrementalPCA
+from fastml.decomposition import PCA, IncrementalPCA, _spectra
 from fastml.decomposition._spectra import covariance
 
 ATTRIBUTES = (
@@ -92,6 +92,26 @@ def test_full_is_as_exact_as_an_svd_over_sixteen_orders_of_magnitude():
         np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-12)
         few = PCA(50, svd_solver="full").fit(X)
         np.testing.assert_allclose(few.singular_values_, exact[:50], rtol=0, atol=3e-15)
+
+
+@pytest.mark.parametrize("decay", [1.0, 0.9], ids=["flat", "steep"])
+@pytest.mark.parametrize("shape", [(520, 500), (500, 600)], ids=str)
+def test_nearly_square_data_equals_an_svd(shape, decay):
+    X = np.random.default_rng(0).normal(size=shape) * decay ** np.arange(shape[1])
+    Z = X - X.mean(axis=0)
+    product = Z.T @ Z if shape[0] >= shape[1] else Z @ Z.T
+    # Of the flat spectrum it keeps most, of the steep one less than half.
+    lost = np.count_nonzero(linalg.eigvalsh(product) < 1e-4 * linalg.norm(product, 2))
+    assert abs(_spectra._count_below(1e-4 * linalg.norm(product, 2), product) - lost) < 10
+    assert _spectra._wants_svd(product, X, None) == (decay < 1)
+    assert not _spectra._wants_svd(product, X, 10)
+    pca = PCA(svd_solver="full").fit(X)
+    s, Vt = linalg.svd(Z, full_matrices=False)[1:]
+    np.testing.assert_allclose(pca.singular_values_, s, rtol=0, atol=1e-14 * s[0])
+    told = s > 1e-8 * s[0]
+    np.testing.assert_allclose(pca.singular_values_[told], s[told], rtol=1e-6)
+    np.testing.assert_allclose(pca.components_ @ pca.components_.T, np.eye(len(s)), atol=1e-12)
+    np.testing.assert_allclose(abs(np.sum(pca.components_ * Vt, axis=1))[:5], 1)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

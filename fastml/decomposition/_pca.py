@@ -35,7 +35,6 @@ from fastml.decomposition._spectra import (
     sparse_covariance,
     spectrum,
     times,
-    wants_svd,
 )
 from fastml.linalg._svd import Rows, power_svd, randomized_svd
 from fastml.preprocessing._matrix import foreign, is_sparse, to_fit, without_duplicates
@@ -197,7 +196,7 @@ class PCA(Versioned, CallbackSupportMixin, Projection, StockPCA):
             refuse_infinite(mean, X, name)
             C = sparse_covariance(X, mean)
             return mean, Spectrum(*eigen(C, k), C.trace())
-        if n < d or (exact and wants_svd(X, k)):
+        if n < d:
             mean, _ = mean_and_square(X)
             refuse_infinite(mean, X, name)
             return mean, spectrum(X, mean, k)

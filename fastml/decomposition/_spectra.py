@@ -26,8 +26,8 @@ from fastml.preprocessing._matrix import readable
 TRUSTED = 1e-4
 # The same where numbers of single precision are multiplied in double: to all they have.
 TRUSTED_OF_SINGLE = 1e-12
-# So many times as long as wide, data is sooner decomposed as it is than by its products, and then
-# for the part of its spectrum that these lose, which may be large.
+# Data less than so many times as long as wide is sooner decomposed as it is than by its products
+# and then for what these lose, if that is more than half of the spectrum.
 NEARLY_SQUARE = 3
 # Values of a block that is centred on its way.
 BLOCK = 1 << 17
@@ -141,11 +141,6 @@ def centred_blocks(X: np.ndarray, mean: np.ndarray) -> Iterator[tuple[slice, np.
 def spectrum(X: np.ndarray, mean: np.ndarray, k: int | None = None) -> Spectrum:
     """As an SVD of X - mean has them, all min(n, d) or k, from the smaller of two products."""
     n, d = X.shape
-    if wants_svd(X, k):
-        _, s, vectors = linalg.svd(
-            X - mean.astype(X.dtype), full_matrices=False, overwrite_a=True, check_finite=False
-        )
-        return Spectrum(s**2, vectors, (s**2).sum())
     if n < d:
         return _of_rows(X, mean, k)
     C = np.empty((d, d))
@@ -153,15 +148,51 @@ def spectrum(X: np.ndarray, mean: np.ndarray, k: int | None = None) -> Spectrum:
     return of_columns(X, mean, C, k)
 
 
-def wants_svd(X: np.ndarray, k: int | None) -> bool:
-    """Whether products would save little, or nothing if much of the spectrum is lost in them."""
+def _wants_svd(C: np.ndarray, X: np.ndarray, k: int | None) -> bool:
+    """Whether most of the spectrum of X, near to square, is lost in C, its product."""
     few, many = sorted(X.shape)
     nearly_all = k is None or 3 * k > few
-    return X.dtype == np.float64 and nearly_all and few >= 500 and many < NEARLY_SQUARE * few
+    if not (X.dtype == np.float64 and nearly_all and few >= 500 and many < NEARLY_SQUARE * few):
+        return False
+    return 2 * _count_below(TRUSTED * _greatest(C), C) > few
+
+
+def _count_below(bound: float, C: np.ndarray) -> float:
+    """About how many eigenvalues of C are below a bound, for a fraction of an eigenproblem.
+
+    By the slope of the logarithm of the determinant of C + b I between b = bound / 2 and 2 bound,
+    which is 1 for eigenvalues far below the bound, and 0 for those far above.
+    """
+    if bound == 0:
+        return 0.0
+    found = []
+    for shift in (bound / 2, 2 * bound):
+        more = C.T.copy(order="F")
+        more.flat[:: len(C) + 1] += shift
+        R = linalg.cholesky(more, overwrite_a=True, check_finite=False)
+        found.append(2 * np.log(R.diagonal()).sum())
+    return float(found[1] - found[0]) / np.log(4)
+
+
+def _greatest(C: np.ndarray) -> float:
+    """About the greatest eigenvalue of C, or somewhat less."""
+    v = np.random.default_rng(0).standard_normal(len(C))
+    for _ in range(8):
+        v = C @ (v / (np.linalg.norm(v) or 1.0))
+    return float(np.linalg.norm(v))
+
+
+def _by_svd(X: np.ndarray, mean: np.ndarray) -> Spectrum:
+    _, s, vectors = linalg.svd(
+        X - mean.astype(X.dtype), full_matrices=False, overwrite_a=True, check_finite=False
+    )
+    return Spectrum(s**2, vectors, (s**2).sum())
 
 
 def of_columns(X: np.ndarray, mean: np.ndarray, C: np.ndarray, k: int | None) -> Spectrum:
     """From C = (X - mean)'(X - mean)."""
+    if _wants_svd(C, X, k):
+        return _by_svd(X, mean)
     trusted = TRUSTED if X.dtype == np.float64 else TRUSTED_OF_SINGLE
     total = C.trace()
     squares, vectors = eigen(C, k)
@@ -183,6 +214,8 @@ def _of_rows(X: np.ndarray, mean: np.ndarray, k: int | None) -> Spectrum:
     n = len(X)
     G = np.empty((n, n))
     products(readable(X), mean.astype(np.float64), True, np.empty(n), G, n_threads())
+    if _wants_svd(G, X, k):
+        return _by_svd(X, mean)
     total = G.trace()
     squares, U = eigen(G, k)
     if k is not None and not _is_lost(squares[:k], total, TRUSTED):
