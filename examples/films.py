@@ -8,7 +8,7 @@ installed.
 
 import numpy as np
 
-from fastml.metrics import ndcg_at_k
+from fastml.metrics import ndcg_at_k, rmse
 from fastml.recommendation import ALS, split_ratings
 
 N_USERS, N_FILMS, RANK, NOISE = 3_000, 1_000, 8, 0.8
@@ -29,10 +29,6 @@ def rating_table(n, rng):
     return np.c_[users[user], films[film]], rating.astype(np.float32), rng.random(len(user))
 
 
-def rmse(model, pairs, ratings):
-    return np.sqrt(np.mean((model.predict(pairs) - ratings) ** 2))
-
-
 pairs, ratings, times = rating_table(250_000, np.random.default_rng(0))
 train, test = split_ratings(pairs, times=times, test_size=0.1, random_state=0)
 print(f"{len(train)} ratings to learn from, {len(test)} later ones to test with")
@@ -42,7 +38,7 @@ ranks = [1, 2, 4, 6, 8, 10, 12, 16]
 by_rank = []
 for rank in ranks:
     model = ALS(rank, alpha=6.0, max_iter=20, random_state=0).fit(pairs[train], ratings[train])
-    by_rank.append(rmse(model, pairs[test], ratings[test]))
+    by_rank.append(rmse(ratings[test], model.predict(pairs[test])))
     print(f"rank {rank:2d}: RMSE {by_rank[-1]:.3f} after {model.n_iter_} iterations")
 
 best = ranks[int(np.argmin(by_rank))]
@@ -59,7 +55,7 @@ class TestErrors:
 
     def on_fit_task_end(self, estimator, context, *, fitted_estimator):
         if context.task_name == "iteration":
-            self.errors.append(rmse(fitted_estimator, pairs[test], ratings[test]))
+            self.errors.append(rmse(ratings[test], fitted_estimator.predict(pairs[test])))
 
     def teardown(self, estimator, context):
         pass

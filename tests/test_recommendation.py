@@ -441,3 +441,7 @@ def test_example(name):
     tests = finder.find(getattr(fastml.recommendation, name), name)
     assert sum(len(test.examples) for test in tests) >= 2
     assert not any(runner.run(test).failed for test in tests)
+
+
+def test_rmse():
+    assert fastml.metrics.rmse([1.0, 2.0], [1.0, 4.0]) == pytest.approx(2**0.5)

@@ -1,5 +1,7 @@
 """Metrics: what fastml replaces in `sklearn.metrics`; all other names are scikit-learn's."""
 
+from sklearn.metrics import root_mean_squared_error as rmse
+
 from fastml._runtime.modules import fall_through
 from fastml.metrics._ranking import map_at_k, ndcg_at_k, precision_at_k, recall_at_k
 from fastml.metrics.pairwise import (
@@ -24,6 +26,7 @@ __all__ = [
     "pairwise_kernels",
     "precision_at_k",
     "recall_at_k",
+    "rmse",
 ]
 
 fall_through(__name__)
