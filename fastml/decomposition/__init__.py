@@ -1,6 +1,7 @@
 """Decompositions: fastml's part of `sklearn.decomposition`; other names are scikit-learn's."""
 
 from fastml._runtime.modules import fall_through
+from fastml.decomposition._factor_analysis import FactorAnalysis
 from fastml.decomposition._incremental_pca import IncrementalPCA
 from fastml.decomposition._kernel_pca import KernelPCA
 from fastml.decomposition._minibatch_nmf import MiniBatchNMF
@@ -11,6 +12,7 @@ from fastml.decomposition._truncated_svd import TruncatedSVD
 __all__ = [
     "NMF",
     "PCA",
+    "FactorAnalysis",
     "IncrementalPCA",
     "KernelPCA",
     "MiniBatchNMF",

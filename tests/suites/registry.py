@@ -228,6 +228,15 @@ def _of_components(estimator, X, sample_weight=None, random_state=None, **params
     return {k: np.asarray(v, np.float32 if single else None) for k, v in found.items()}
 
 
+def _of_factors(estimator, X, sample_weight=None, random_state=None, **params):
+    """What does not depend on signs."""
+    model = estimator(**params).fit(X)
+    Z = model.transform(X)[:200]
+    found = {name: getattr(model, name) for name in ("mean_", "noise_variance_", "loglike_")}
+    found |= {"covariance": model.get_covariance(), "score_samples()": model.score_samples(X)}
+    return {k: np.asarray(v) for k, v in found.items()} | {"transform()": Z @ Z.T}
+
+
 def _components(outcome: dict) -> dict:
     """Those whose eigenvalues are more than rounding in a matrix of ones."""
     clear = outcome["eigenvalues_"] > 1e-5
@@ -491,6 +500,18 @@ SUBJECTS = [
             | dict.fromkeys(_FEW_ROWS, "variances that are 0 but for rounding"),
         )
         for name, params in (("PCA", {}), ("IncrementalPCA", {"batch_size": 100}))
+    ),
+    Subject(
+        "decomposition.FactorAnalysis",
+        {"n_components": 1, "svd_method": "lapack"},
+        long=(),  # one pass, and LAPACK
+        call=_of_factors,
+        for_sparse=None,
+        unspecified={
+            "huge": "squares overflow",
+            "longdouble": "scikit-learn transforms in it, and decomposes in double",
+        }
+        | dict.fromkeys(_FEW_ROWS, "variances that are 0 but for rounding"),
     ),
     Subject(
         "kernel_erm.KernelERM",
