@@ -140,8 +140,11 @@ def test_sparse_equals_stock(make, solver):
     X = make(sparse.random(900, 40, 0.1, random_state=0))
     assert_like_stock(X, n_components=3, svd_solver=solver)
     wide = make(sparse.random(60, 1200, 0.1, random_state=0))
+    large = make(sparse.random(1500, 1200, 0.02, random_state=0))
+    large.data += 10  # and so a mean that is not nearly zero
     if solver != "covariance_eigh":
         assert_like_stock(wide, n_components=3, svd_solver=solver)
+        assert_like_stock(large, n_components=3, svd_solver=solver)
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])

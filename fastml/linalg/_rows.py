@@ -26,7 +26,7 @@ class Rows:
         orientation is made when products with it are first wanted.
 
     mean : array-like of shape (d,), default=None
-        Subtracted from every row, in the dtype of X.
+        The mean of the rows, which is subtracted from each, in the dtype of X.
     """
 
     def __init__(self, X: Any, mean: Any = None) -> None:
@@ -75,14 +75,20 @@ class Rows:
         return out
 
     def gram(self, V: np.ndarray) -> np.ndarray:
-        """(X - 1 mean')' (X - 1 mean') V, (d, k), in one pass over a dense X."""
+        """(X - 1 mean')' (X - 1 mean') V, (d, k), in one pass over a dense X.
+
+        Or over a sparse one if k is 1, but in single precision only where there is no mean.
+        """
         V = self._block(V)
-        single = V.shape[1] == 1 and self.mean is None
+        single = V.shape[1] == 1 and (self.mean is None or self.dtype == np.float64)
         if (self.sparse and not single) or not self.X.shape[0] or not V.size:
             return self.transposed(self.times(V))
         out = np.empty(V.shape, self.dtype)
         if self.sparse:
-            power.sparse_gram(*_csr(self._by_rows), V[:, 0], 0.0, out[:, 0], n_threads())
+            # What X' is multiplied with adds up to zero, but for rounding: there is no mean to take
+            # from the product as well.
+            less = 0.0 if self.mean is None else float(self.mean @ V[:, 0])
+            power.sparse_gram(*_csr(self._by_rows), V[:, 0], less, out[:, 0], n_threads())
         else:
             power.gram(self.X, self.mean, V, out, n_threads())
         return out
