@@ -51,7 +51,9 @@ def fit_libmf(data: Ratings, threads: int) -> Callable[[], Any]:
         found = model.model
         U = np.ctypeslib.as_array(found.P, (found.m, found.k))
         V = np.ctypeslib.as_array(found.Q, (found.n, found.k))
-        return np.einsum("ij,ij->i", U[data.users], V[data.items])
+        predicted = np.einsum("ij,ij->i", U[data.users], V[data.items])
+        # Who has no ratings has no numbers for factors: LIBMF itself then predicts the mean.
+        return np.where(np.isnan(predicted), found.b, predicted)
 
     return call
 
