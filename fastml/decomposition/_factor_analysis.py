@@ -33,7 +33,6 @@ from fastml.preprocessing._matrix import foreign, to_fit, to_transform
 
 StockFactorAnalysis = stock.FactorAnalysis
 
-DTYPES = (np.float64, np.float32)
 SMALL = 1e-12  # the least noise, as in scikit-learn
 # Smallest part of the largest eigenvalue that a covariance tells to six digits.
 TOLD = 1e-10
@@ -150,7 +149,8 @@ class FactorAnalysis(Versioned, CallbackSupportMixin, StockFactorAnalysis):
 
     def _rows(self, X: Any) -> Any:
         check_is_fitted(self)
-        return to_transform(self, X, "components_", dtypes=DTYPES)
+        X = to_transform(self, X, "components_", dtypes="numeric")
+        return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
 
 
 class _Scaled:

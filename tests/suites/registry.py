@@ -511,7 +511,7 @@ SUBJECTS = [
             "huge": "squares overflow",
             "longdouble": "scikit-learn transforms in it, and decomposes in double",
         }
-        | dict.fromkeys(_FEW_ROWS, "variances that are 0 but for rounding"),
+        | dict.fromkeys(set(_FEW_ROWS) - {"csr_empty"}, "variances that are 0 but for rounding"),
     ),
     Subject(
         "kernel_erm.KernelERM",
