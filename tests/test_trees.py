@@ -222,6 +222,25 @@ def test_same_trees(family, part):
         assert found is None, f"seed {seed}: {case[:2]} X {case[2].shape}: {found}"
 
 
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("name", ["DecisionTreeRegressor", "ExtraTreeRegressor"])
+def test_medians_where_half_of_the_weight_is_a_matter_of_rounding(name, outputs):
+    """Sums of such weights depend on the order of the rows, and medians on them."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        n = int(np.exp(rng.uniform(1, 6)))
+        X = rng.integers(0, 6, (n, 3)) if seed % 2 else rng.normal(size=(n, 3))
+        y = rng.normal(size=(n, outputs)).round(1)
+        params = {
+            "criterion": "absolute_error",
+            "max_depth": (None, 1)[seed % 2],
+            "random_state": 0,
+        }
+        case = (name, params, X, y, rng.choice([0.1, 0.2, 0.3], n))
+        found = difference(case)
+        assert found is None, f"seed {seed}: {found}"
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", ["DecisionTreeClassifier", "DecisionTreeRegressor"])
 def test_a_larger_tree(name, threads):

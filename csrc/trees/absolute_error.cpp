@@ -74,6 +74,7 @@ class AbsoluteError final : public Criterion {
             rank(k, false);
             pass(0, 1, errors_left_, medians_left_);
             pass(size() - 1, -1, errors_right_, medians_right_);
+            node_medians_[k] = median_[0];
         }
     }
     void update(ptrdiff_t position) override {
@@ -89,6 +90,9 @@ class AbsoluteError final : public Criterion {
             rank(k, false);
             if (left) error_left += error_of(0, 1, left, &median_left);
             if (right) error_right += error_of(size() - 1, -1, right, &median_right);
+            // Like scikit-learn's, the node's value is what the rows give in their last order: of
+            // sums that are rounded, whether just half of the weight lies below a row hangs on it.
+            if (!whole_) error_of(size() - 1, -1, size(), &node_medians_[k]);
         }
         if (left) errors_left_[left - 1] = error_left;
         if (right) errors_right_[left] = error_right;

@@ -61,8 +61,8 @@ std::ptrdiff_t replay_few(std::uint32_t* order, const float* values, std::ptrdif
                           float threshold, bool missing_left) noexcept;
 
 // Sorts the order of m <= few_sorted rows (few) by their codes in a column of `width` bytes a row,
-// with 3 bytes behind it, below 2^24; of `two_values` the lower one is zero. codes (few) become the sorted ones, changes (few) the places
-// where one differs from that before it; returns their number.
+// with 3 bytes behind it, below 2^24; of `two_values` the lower one is zero. codes (few) become the
+// sorted ones, changes (few) the places where one differs from that before it; returns their number.
 std::ptrdiff_t replay_sort_few(const void* column, int width, bool two_values,
                                const std::int32_t* rows, std::ptrdiff_t m, std::uint32_t* order,
                                std::uint32_t* codes, std::uint32_t* changes) noexcept;
