@@ -36,12 +36,15 @@ template <class T> class Lasso final : public SquaredSolver<T> {
             judge();
         } else {
             done = true;  // what is left is rounding, or all there is overflows
-            converged = gap <= 1e3 * limits_.tol * primal;
+            converged = gap <= std::max(1e3 * limits_.tol, of_rounding) * primal;
         }
         return status;
     }
 
   private:
+    // The part of the objective that the gap may be where rounding keeps that from falling: a point
+    // is then as far from the optimum as the root of that rounding, and the gap goes with the point.
+    static constexpr double of_rounding = 1e-7;
     static constexpr int sweeps = 300;
     static constexpr double enough = 1e-3;  // of the first sweep's violations
 

@@ -16,6 +16,8 @@ from fastml.svm._linear_solvers import Machine, Solution, run, solver_of, tolera
 # So many columns are taken all at once.
 _FEW_COLUMNS = 256
 _FIRST_COLUMNS = 64
+# The part of the objective that the gap may be where rounding keeps that from falling.
+_OF_ROUNDING = 1e-7
 
 
 def solve_lasso(machine: Machine, rows: Rows, b: np.ndarray, C: np.ndarray, task: Task) -> Solution:
@@ -38,7 +40,7 @@ def solve_lasso(machine: Machine, rows: Rows, b: np.ndarray, C: np.ndarray, task
         gap = primal - (b @ a / largest - loss / largest**2)
         converged = gap <= tolerance("lasso", machine.tol) * primal
         if converged or n_iter >= machine.max_iter or not primal < before or not np.isfinite(gap):
-            rounded = n_iter < machine.max_iter and gap <= max(machine.tol, 1e-9) * primal
+            rounded = n_iter < machine.max_iter and gap <= max(machine.tol, _OF_ROUNDING) * primal
             return Solution(weights, n_iter, gap, converged or rounded, "lasso")
         before = primal
         support = np.flatnonzero(weights[0, :-1])
