@@ -468,7 +468,7 @@ SUBJECTS = [
         {"kernel": "rbf", "gamma": 0.1},
         long=({"solver": "cholesky"}, {"solver": "cg", "tol": 1e-300, "max_iter": 10**6}),
         long_shape=(10_000, 20),
-        most=2000,
+        most=1000,
         call=_on_targets,
         unspecified={
             "huge": "squared distances overflow",
