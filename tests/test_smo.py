@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -406,6 +407,20 @@ def test_progress_and_interrupts():
         smo.solve(rows, [problem], tol=1e-9, progress=progress)
     assert len(told) == 3
     assert told[0][0] < told[2][0]
+
+
+def test_ctrl_c_ends_problems_that_are_solved_side_by_side():
+    X, signs = groups(6000, 20, noise=0.3)
+    rows, problem = smo.Rows(X, "rbf", gamma=0.5), classifier(signs, 1000.0)
+
+    def progress(steps, gap):
+        raise KeyboardInterrupt
+
+    room = {"cache_size": 500}  # each thread has the rows that it asks for
+    before = time.process_time()
+    with pytest.raises(KeyboardInterrupt):
+        smo.solve(rows, 4 * [problem], tol=1e-14, progress=progress, n_threads=2, **room)
+    assert time.process_time() - before < 5
 
 
 def test_progress_may_end_it():
