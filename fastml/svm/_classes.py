@@ -36,7 +36,8 @@ class SVC(SoftMachine, Classifier, stock.SVC):
     ----------
     solver : {"smo", "sdca"}, default="smo"
         "sdca" leaves out the intercept, and with it the constraint that ties the dual variables
-        together: they are improved one by one (stochastic dual coordinate ascent).
+        together: they are improved one or two at a time, those that gain most first, where
+        stochastic dual coordinate ascent, which gave the name, draws them.
 
     warm_start : bool, default=False
         Whether to start from the solution of the last fit, which must have been on the same rows,
@@ -164,7 +165,8 @@ class SVR(SoftMachine, Regressor, stock.SVR):
     ----------
     solver : {"smo", "sdca"}, default="smo"
         "sdca" leaves out the intercept, and with it the constraint that ties the dual variables
-        together: they are improved one by one (stochastic dual coordinate ascent).
+        together: they are improved one or two at a time, those that gain most first, where
+        stochastic dual coordinate ascent, which gave the name, draws them.
 
     warm_start : bool, default=False
         Whether to start from the solution of the last fit, which must have been on the same rows,
