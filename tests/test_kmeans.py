@@ -5,9 +5,10 @@ import pytest
 import sklearn.cluster
 from fastml._native.rows import Rows
 from scipy import sparse
+from sklearn.cluster import kmeans_plusplus as stock_kmeans_plusplus
 
 from fastml._native import kmeans
-from fastml.cluster import KMeans
+from fastml.cluster import KMeans, kmeans_plusplus
 
 N_ROWS = (1, 5, 47, 48, 301)
 N_COLUMNS = (1, 2, 7, 16, 33, 130, 600)  # 600: beyond what a tile takes at once
@@ -188,7 +189,7 @@ def test_seeds(n, d, dtype, kind, weighted):
     potential = naive.accept(0)
     tolerance = {"rtol": rtol, "atol": rtol * potential}  # a gain is a difference of potentials
     np.testing.assert_allclose(seeds.accept(0), potential, **tolerance)
-    for n_candidates in (1, 8, 40):  # 40: more than a sketch takes
+    for n_candidates in (1, 8, kmeans.MAX_SKETCHED):
         candidates = rng.integers(0, n, n_candidates).astype(np.intp)
         gain = np.empty(n_candidates)
         seeds.gains(candidates, gain)
@@ -197,9 +198,27 @@ def test_seeds(n, d, dtype, kind, weighted):
         np.testing.assert_allclose(gain, exact, **tolerance | {"atol": max(rtol, 1e-6) * potential})
         if dtype == np.float64:
             assert exact[gain.argmax()] >= exact.max() * (1 - 1e-11)
-        last = n_candidates - 1
-        left = seeds.accept(candidates[last], last)
-        np.testing.assert_allclose(left, naive.accept(candidates[last]), **tolerance)
+        for candidate in {n_candidates - 1, n_candidates // 2}:
+            left = seeds.accept(candidates[candidate], candidate)
+            np.testing.assert_allclose(left, naive.accept(candidates[candidate]), **tolerance)
+
+
+@pytest.mark.parametrize("n_local_trials", [None, 1, kmeans.MAX_SKETCHED, kmeans.MAX_SKETCHED + 1])
+def test_seeds_are_scikit_learns(n_local_trials):
+    X = np.random.default_rng(11).normal(size=(14_000, 20))  # enough for codes
+    X[:5_000] += 3
+    arguments = {"random_state": 0, "n_local_trials": n_local_trials}
+    ours, theirs = (
+        plusplus(X, 20, **arguments)[1] for plusplus in (kmeans_plusplus, stock_kmeans_plusplus)
+    )
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_codes_take_few_candidates():
+    seeds = kmeans.Seeds(Rows(np.ones((50, 20))), None, True, 1)
+    many = np.zeros(kmeans.MAX_SKETCHED + 1, dtype=np.intp)
+    with pytest.raises(ValueError, match="at a time"):
+        seeds.gains(many, np.empty(many.size))
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-30, 1e30, 1e300])

@@ -1,7 +1,7 @@
 """K-means kernels. Arguments are already validated; see csrc/kmeans/kmeans.h for the contract."""
 
 from cython cimport floating
-from libc.stdint cimport int32_t, uint32_t
+from libc.stdint cimport int32_t, uint64_t
 from libcpp cimport bool as bool_t
 
 import numpy as np
@@ -60,11 +60,13 @@ cdef extern from "kmeans/seeding.h" namespace "fastml" nogil:
         float* half_norm
         float* error
         float* reach
-        uint32_t* nearer
+        uint64_t* nearer
         float* rows
+        Py_ssize_t row
 
-    void sketch_shape(Py_ssize_t, Py_ssize_t, Py_ssize_t*, Py_ssize_t*) noexcept
+    void sketch_shape(Py_ssize_t, Py_ssize_t, Py_ssize_t*, Py_ssize_t*, Py_ssize_t*) noexcept
     cdef enum:
+        max_sketched
         most_parts
 
     Status c_make_sketch "fastml::make_sketch"[T](const CRows[T]&, Sketch&, bool_t*, int) noexcept
@@ -274,11 +276,15 @@ cdef class Memory:
         return changed
 
 
+MAX_SKETCHED = max_sketched
+
+
 cdef class Seeds:
     """The centers that k-means++ has picked so far: closest squared distances to them.
 
     `w`, of the rows' dtype, may be None. With `sketched` (dense rows only), rows are first
     compared by 8-bit codes: the same numbers come out, sooner if there are many centers to pick.
+    `gains` takes up to `MAX_SKETCHED` candidates then.
     """
     cdef Rows rows
     cdef int n_threads
@@ -321,18 +327,14 @@ cdef class Seeds:
         check(status)
 
     def _make_sketch(self):
-        cdef Py_ssize_t padded = 0, n_bytes = 0
-        sketch_shape(self.rows.n, self.rows.d, &padded, &n_bytes)
+        cdef Py_ssize_t panels = 0, padded = 0, n_bytes = 0
+        sketch_shape(self.rows.n, self.rows.d, &panels, &padded, &n_bytes)
         cdef unsigned char[::1] codes = np.empty(n_bytes, dtype=np.uint8)
         cdef float[:, ::1] per_row = np.empty((3, padded), dtype=np.float32)
-        cdef uint32_t[::1] nearer = np.empty(padded, dtype=np.uint32)
+        cdef uint64_t[::1] nearer = np.empty(max_sketched * panels, dtype=np.uint64)
         cdef bool_t usable = False
         cdef Status status
-        cdef float[::1] entries = None
-        if self._takes_rows():
-            entries = np.empty(self.rows.n * self.rows.d, dtype=np.float32)
-        self.buffers = codes, per_row, nearer, entries
-        self.sketch.rows = &entries[0] if entries is not None else NULL
+        self.buffers = codes, per_row, nearer, self._make_rows()
         self.sketch.codes = &codes[0]
         self.sketch.half_norm = &per_row[0, 0]
         self.sketch.error = &per_row[1, 0]
@@ -346,9 +348,17 @@ cdef class Seeds:
         check(status)
         self.sketched = usable
 
-    def _takes_rows(self):
-        """Whether to keep rows in single precision: long ones, unless it takes much memory."""
-        return not self.single and self.rows.d >= 64 and self.rows.n * self.rows.d <= 1 << 26
+    def _make_rows(self):
+        """Room for the rows in single precision: for long ones, unless it takes much memory."""
+        if self.single or self.rows.d < 64 or self.rows.n * self.rows.d > 1 << 26:
+            self.sketch.rows = NULL
+            return None
+        line = 64
+        self.sketch.row = -(-self.rows.d * 4 // line) * (line // 4)
+        entries = np.empty(self.rows.n * self.sketch.row * 4 + line, dtype=np.uint8)
+        start = -entries.ctypes.data % line
+        self.sketch.rows = <float*><size_t>(entries.ctypes.data + start)
+        return entries
 
     def accept(self, Py_ssize_t row, Py_ssize_t candidate=-1):
         """Make `row` a center; return the potential that is left.
@@ -375,6 +385,8 @@ cdef class Seeds:
         cdef const Sketch* sketch = &self.sketch if self.sketched else NULL
         cdef Py_ssize_t n_candidates = candidates.shape[0]
         cdef Status status
+        if self.sketched and n_candidates > max_sketched:
+            raise ValueError(f"{n_candidates} candidates: codes take {max_sketched} at a time.")
         with nogil:
             if self.single:
                 status = c_gains(self.rows.single, <const float*>self.w, <const float*>self.closest,

@@ -61,10 +61,12 @@ template <class T> Status usual_extent(const Rows<T>& X, double* extent) {
 
 }  // namespace
 
-void sketch_shape(ptrdiff_t n, ptrdiff_t d, ptrdiff_t* padded, ptrdiff_t* bytes) noexcept {
+void sketch_shape(ptrdiff_t n, ptrdiff_t d, ptrdiff_t* panels, ptrdiff_t* padded,
+                  ptrdiff_t* bytes) noexcept {
     ptrdiff_t width, bytes_a_row;
     FML_PICK_BYTES(code_shape)(d, &width, &bytes_a_row);
-    *padded = ceil_div(n, width) * width;
+    *panels = ceil_div(n, width);
+    *padded = *panels * width;
     *bytes = *padded * bytes_a_row;
 }
 
@@ -79,11 +81,10 @@ Status make_sketch(const Rows<T>& X, Sketch& sketch, bool* usable, int n_threads
     if (!*usable) return Status::ok;
     sketch.per_step = levels / (extent * margin);
     ptrdiff_t padded, bytes;
-    sketch_shape(X.n, X.d, &padded, &bytes);
+    sketch_shape(X.n, X.d, &sketch.panels, &padded, &bytes);
     for (ptrdiff_t i = 0; i < padded; ++i) {
         sketch.reach[i] = i < X.n ? std::numeric_limits<float>::infinity() : 0.0f;
         if (i >= X.n) sketch.half_norm[i] = std::numeric_limits<float>::infinity();
-        sketch.nearer[i] = 0;
     }
     const Grid grid(X.n, summed_blocks);
     n_threads = threads_for(passed_over * X.n * X.d, n_threads);
@@ -217,7 +218,7 @@ Status gains(const Rows<T>& X, const T* w, const T* closest, const Sketch* sketc
     Scratch<double> parts(grid.blocks * 2 * n_candidates), sums(2 * n_candidates);
     if (!parts || !sums) return Status::no_memory;
     n_threads = threads_for(entries(X) * n_candidates, n_threads);
-    if (!sketch || n_candidates > max_sketched) {
+    if (!sketch) {
         const Status status = gains_plain(X, w, const_cast<T*>(closest), panels, candidates,
                                           n_candidates, false, parts.get(), grid, n_threads);
         if (status == Status::ok) add_parts(parts.get(), grid.blocks, n_candidates, gain);
@@ -247,12 +248,10 @@ Status accept(const Rows<T>& X, const T* w, T* closest, const Sketch* sketch, co
             gains_plain(X, w, closest, panels, &center, 1, true, parts, grid, n_threads);
         if (status != Status::ok) return status;
     }
-    const bool known = candidate >= 0 && candidate < max_sketched;
-    const std::uint32_t bits = known ? std::uint32_t{1} << candidate : 0;
     const auto run = FML_PICK(accept_block<T>);
     const auto add = FML_PICK(total_block<T>);
     const Status status = parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int) {
-        if (sketch) run(X, grid.begin(b), grid.end(b), closest, *sketch, center, bits);
+        if (sketch) run(X, grid.begin(b), grid.end(b), closest, *sketch, center, candidate);
         parts[b] = add(closest, w, grid.begin(b), grid.end(b));
     });
     if (status == Status::ok) add_parts(parts, grid.blocks, 1, total);

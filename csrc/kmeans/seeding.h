@@ -9,6 +9,8 @@
 // take off the potential, the weighted sum of squared distances to the nearest center so far.
 namespace fastml {
 
+constexpr std::ptrdiff_t max_sketched = 32;  // candidates that one try takes
+
 // Rows rounded to 8 bits an entry, x̂ = code * step: small enough to stay in cache while candidate
 // after candidate is tried. By the triangle inequality a candidate c can be nearer to x than the
 // closest center so far only if |x̂ - ĉ| < closest + |x - x̂| + |c - ĉ|; only then is x itself read.
@@ -19,14 +21,18 @@ struct Sketch {
     float* half_norm;       // |x̂|²/2; infinite for the padding
     float* error;           // |x - x̂|, rounded up
     float* reach;           // closest + error, rounded up
-    std::uint32_t* nearer;  // bit c says that candidate c of the last try may be nearer
-    float* rows;            // (n, d): x in steps, to try candidates on; null: x itself
+    std::uint64_t* nearer;  // [c * panels + p]: rows of panel p that may be nearer to candidate c
+                            // of the last try, a bit each; max_sketched * panels
+    float* rows;            // (n, row): x in steps, to try candidates on; null: x itself
+    std::ptrdiff_t row;     // d and padding of zeros, whole cache lines
     double per_step;        // 1 / step
+    std::ptrdiff_t panels;  // of all rows
 };
 
-// How many rows a sketch of n rows has room for, and how many bytes its codes take.
-void sketch_shape(std::ptrdiff_t n, std::ptrdiff_t d, std::ptrdiff_t* padded,
-                  std::ptrdiff_t* bytes) noexcept;
+// In how many panels a sketch lays n rows out, for how many rows these have room, and how many bytes
+// their codes take.
+void sketch_shape(std::ptrdiff_t n, std::ptrdiff_t d, std::ptrdiff_t* panels,
+                  std::ptrdiff_t* padded, std::ptrdiff_t* bytes) noexcept;
 
 // Fills a sketch, with reaches for "no center yet". Dense rows. *usable: false if the data are so
 // large, small or long that products of them leave their range.
@@ -40,9 +46,9 @@ template <class T> Status make_panels(const Rows<T>& X, T* panels, int n_threads
 
 // gain[c] = sum of w * max(0, closest - squared distance to row candidates[c]). closest: n squared
 // distances, infinite before the first center. sketch: null to do without, which more candidates
-// than max_sketched also do. panels: see above, or null; without a sketch they are used. One that has rows gives gains in single precision if that tells which
-// candidate, the first of equal ones, gains most.
-constexpr std::ptrdiff_t max_sketched = 32;
+// than max_sketched have to. One that has rows gives gains in single precision if that tells which
+// candidate, the first of equal ones, gains most. panels: see above, or null; without a sketch they
+// are used.
 template <class T>
 Status gains(const Rows<T>& X, const T* w, const T* closest, const Sketch* sketch, const T* panels,
              const std::ptrdiff_t* candidates, std::ptrdiff_t n_candidates, double* gain,

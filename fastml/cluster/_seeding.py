@@ -97,7 +97,7 @@ def greedy_seeds(
     indices = np.empty(n_clusters, dtype=int)
     indices[0] = random_state.choice(rows.n, p=draw_probabilities(w, rows.n, rows.dtype))
 
-    seeds = native.Seeds(rows, w, sketch_pays(rows, n_clusters), n_threads())
+    seeds = native.Seeds(rows, w, sketch_pays(rows, n_clusters, n_trials), n_threads())
     precision = rows.dtype.type
     potential = precision(seeds.accept(indices[0]))
     candidates, gain = np.empty(n_trials, dtype=np.intp), np.empty(n_trials)
@@ -114,12 +114,14 @@ def greedy_seeds(
     return indices
 
 
-def sketch_pays(rows: Rows, n_clusters: int) -> bool:
+def sketch_pays(rows: Rows, n_clusters: int, n_trials: int) -> bool:
     """Whether tries against 8-bit codes make up for coding the rows.
 
     They do for rows that do not stay in cache, of enough columns to make one try costly.
     """
-    return not issparse(rows.X) and rows.d > 9 and n_clusters >= 16 and rows.n * rows.d >= 1 << 18
+    if issparse(rows.X) or n_trials > native.MAX_SKETCHED:
+        return False
+    return rows.d > 9 and n_clusters >= 16 and rows.n * rows.d >= 1 << 18
 
 
 def draw_probabilities(w: np.ndarray | None, n: int, dtype: np.dtype) -> np.ndarray:
