@@ -9,7 +9,6 @@ from sklearn import cluster as stock
 from sklearn.base import TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils._param_validation import validate_params
 from sklearn.utils.validation import (
     _is_arraylike_not_scalar,
     check_is_fitted,
@@ -21,6 +20,7 @@ from fastml._native.rows import Rows
 from fastml._runtime.callbacks import CallbackSupportMixin, fit_context, fit_task
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
+from fastml._runtime.parameters import validate_params
 from fastml._runtime.threads import n_threads
 from fastml._runtime.versioned import Versioned
 from fastml.cluster._lloyd import Run, lloyd

@@ -7,13 +7,14 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.cluster import kmeans_plusplus as stock_kmeans_plusplus
 from sklearn.utils import assert_all_finite, check_array, check_random_state
-from sklearn.utils._param_validation import Interval, validate_params
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight
 
 from fastml._native import kmeans as native
 from fastml._native.rows import Rows
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
+from fastml._runtime.parameters import validate_params
 from fastml._runtime.sparse import with_short_indices
 from fastml._runtime.threads import n_threads
 

@@ -8,7 +8,7 @@ from sklearn import config_context
 from sklearn import decomposition as stock
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
-from sklearn.utils._param_validation import StrOptions, validate_params
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastml._runtime.callbacks import (
@@ -20,6 +20,7 @@ from fastml._runtime.callbacks import (
 )
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
+from fastml._runtime.parameters import validate_params
 from fastml._runtime.versioned import Versioned
 from fastml.decomposition._descent import Penalties, Rule, descend
 from fastml.decomposition._factors import Data, Factor, fitted, reconstruction_error

@@ -3,10 +3,11 @@
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_array
-from sklearn.utils._param_validation import StrOptions, validate_params
+from sklearn.utils._param_validation import StrOptions
 
 from fastml._native import pairwise as native
 from fastml._runtime.dispatch import accelerated
+from fastml._runtime.parameters import validate_params
 from fastml.metrics._dispatch import pairwise_kernels
 from fastml.metrics._kernels import check_histograms, scale_of
 from fastml.metrics._rows import checked, left_sparse, measure_of, rows_of, threads

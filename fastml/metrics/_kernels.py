@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.metrics import pairwise as stock
-from sklearn.utils._param_validation import validate_params
 
 from fastml._runtime.dispatch import accelerated
+from fastml._runtime.parameters import validate_params
 from fastml.metrics._rows import checked, pairs, replaces, sparse_product
 from fastml.preprocessing._normalizer import normalized
 

@@ -10,12 +10,12 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn import get_config
 from sklearn.metrics.pairwise import check_pairwise_arrays
-from sklearn.utils._param_validation import validate_params
 
 from fastml._native import pairwise as native
 from fastml._native.rows import Rows
 from fastml._runtime.dispatch import Unsupported, accelerated
 from fastml._runtime.docs import documented_by
+from fastml._runtime.parameters import validate_params
 from fastml._runtime.sparse import with_short_indices
 from fastml._runtime.threads import n_threads
 

@@ -2,10 +2,10 @@
 
 from sklearn import neighbors as stock
 from sklearn.neighbors._base import KNeighborsMixin, RadiusNeighborsMixin
-from sklearn.utils._param_validation import validate_params
 
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
+from fastml._runtime.parameters import validate_params
 from fastml._runtime.versioned import Versioned
 from fastml.neighbors._base import KNeighbors, RadiusNeighbors
 from fastml.neighbors._kernels import with_kernels

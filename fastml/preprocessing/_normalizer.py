@@ -8,12 +8,13 @@ import numpy as np
 from sklearn import preprocessing as stock
 from sklearn.preprocessing._data import _handle_zeros_in_scale
 from sklearn.utils import assert_all_finite, check_array
-from sklearn.utils._param_validation import Options, StrOptions, validate_params
+from sklearn.utils._param_validation import Options, StrOptions
 from sklearn.utils.extmath import row_norms
 
 from fastml._native import scaling as native
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
+from fastml._runtime.parameters import validate_params
 from fastml._runtime.threads import n_threads
 from fastml._runtime.versioned import Versioned
 from fastml.preprocessing._matrix import (

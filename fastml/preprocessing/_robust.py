@@ -9,12 +9,13 @@ from scipy.sparse import issparse
 from sklearn import preprocessing as stock
 from sklearn.preprocessing._data import _handle_zeros_in_scale
 from sklearn.utils import assert_all_finite
-from sklearn.utils._param_validation import Options, validate_params
+from sklearn.utils._param_validation import Options
 
 from fastml._native import scaling as native
 from fastml._runtime.callbacks import fit_context
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
+from fastml._runtime.parameters import validate_params
 from fastml._runtime.threads import n_threads
 from fastml._runtime.versioned import Versioned
 from fastml.preprocessing._matrix import (

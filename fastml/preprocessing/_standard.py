@@ -9,7 +9,7 @@ import sklearn
 from sklearn import preprocessing as stock
 from sklearn.preprocessing._data import _handle_zeros_in_scale, _is_constant_feature
 from sklearn.utils import assert_all_finite, check_array
-from sklearn.utils._param_validation import Options, validate_params
+from sklearn.utils._param_validation import Options
 from sklearn.utils.fixes import parse_version
 from sklearn.utils.validation import _check_sample_weight
 
@@ -17,6 +17,7 @@ from fastml._native import scaling as native
 from fastml._runtime.callbacks import CallbackSupportMixin, fit_context, fit_task
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
+from fastml._runtime.parameters import validate_params
 from fastml._runtime.reduce import reduce_blocks
 from fastml._runtime.threads import n_threads
 from fastml._runtime.versioned import Versioned
