@@ -153,6 +153,51 @@ def test_multiplication_matches_naive(dtype, beta, form):
         assert results[0] == results[1]
 
 
+@pytest.mark.parametrize("solver", ["cd", "mu"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_parts_blocks_and_panels_match_naive(dtype, solver):
+    # Several parts of rows, several blocks in each, several panels and slices of columns.
+    X, W, B = problem(900, 1203, 11, dtype)
+    results = []
+    for threads in (1, 2):
+        w, b = Factor(W), Factor(B)
+        with fastml.config_context(threads=threads):
+            if solver == "cd":
+                descend(Data(X), w, b, Penalties(0.1, 0, 0.3, 0), Rule(0, 1))
+            else:
+                model = Multiplication(1, Penalties(0.1, 0, 0.3, 0))
+                made = model.update_W(Data(X), w.at, b, summary(b, 1), back=True)
+                model.update_H(Data(X), w.at, b, made)
+        results.append((w.at.tobytes(), b.at.tobytes()))
+    if solver == "cd":
+        expected_W = sweep_naive(X, W, B, 0.1, 0.3, range(11))[0]
+        expected_B = sweep_naive(X.T, B, expected_W, 0, 0, range(11))[0]
+    else:
+        expected_W = update_naive(X, W, B, 1, 0.1, 0.3, 1)
+        expected_B = update_naive(X.T, B, expected_W, 1, 0, 0, 1)
+    close(w.values, expected_W, dtype, 20)
+    close(b.values, expected_B, dtype, 20)
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_quotients_of_any_size_match_naive(dtype):
+    X, W, B = problem(64, 37, 3, dtype)
+    X, W = X + dtype(0.1), W + dtype(0.1)
+    most = np.finfo(dtype).maxexp - 12
+    W *= np.exp2(np.linspace(-20, most, 64)).astype(dtype)[:, np.newaxis]
+    W[5] = np.finfo(dtype).max
+    with np.errstate(over="ignore"):
+        V = W @ (B := B + dtype(1)).T
+    assert np.isinf(V[5]).all() and np.isfinite(np.delete(V, 5, axis=0)).all()
+    w = Factor(W)
+    solver = Multiplication(1, Penalties(0, 0, 0, 0))
+    solver.update_W(Data(X), w.at, Factor(B), summary(Factor(B), 1), back=True)
+    ratio = X / np.maximum(V.astype(np.longdouble), EPSILON)
+    expected = W * (ratio @ B / B.sum(axis=0, dtype=np.longdouble))
+    np.testing.assert_allclose(w.values, expected.astype(dtype), rtol=20 * np.finfo(dtype).eps)
+
+
 @pytest.mark.parametrize("form", ["dense", "csr"])
 @pytest.mark.parametrize("beta", [2, 1, 0.5, 3])
 def test_multiplication_with_memory_matches_naive(beta, form):
@@ -178,7 +223,7 @@ def test_multiplication_with_memory_matches_naive(beta, form):
 def test_lower_instruction_sets(isa):
     if runtime.isa() == "baseline" or os.environ.get("FASTML_ISA"):
         pytest.skip("the others run already")
-    names = "test_descent_matches_naive or test_multiplication"
+    names = "test_descent_matches_naive or test_multiplication or test_quotients or test_parts"
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__]
     subprocess.run(
         [*command, "-k", names], env=os.environ | {"FASTML_ISA": isa}, check=True, timeout=300

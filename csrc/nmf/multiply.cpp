@@ -15,8 +15,8 @@ namespace fastml {
 
 namespace {
 
-constexpr ptrdiff_t most_rows = 48;  // strips of so many rows stay in L1 or close to it
-constexpr double power_cost = 40;    // in multiply-adds
+template <class T> constexpr ptrdiff_t most_rows = 320 / sizeof(T);  // of a panel stay in L2
+constexpr double power_cost = 40;                                    // in multiply-adds
 
 template <class T>
 Multiply<T> job_of(const Rows<T>& X, const Factor<T>& B, const Factor<T>& W, double beta) {
@@ -25,8 +25,10 @@ Multiply<T> job_of(const Rows<T>& X, const Factor<T>& B, const Factor<T>& W, dou
     job.B = B;
     job.W = W;
     job.beta = static_cast<T>(beta);
-    job.rows = block_rows(X) < most_rows ? block_rows(X) : most_rows;
-    job.ld_flat = ceil_div(B.n, strip_columns) * strip_columns;
+    job.rows = block_rows(X) < most_rows<T> ? block_rows(X) : most_rows<T>;
+    job.ld_flat = row_length<T>(B.n);
+    job.panel = panel_columns<T>(B.n);
+    job.ld_panel = row_length<T>(job.panel);
     return job;
 }
 
@@ -35,45 +37,40 @@ template <class T> bool everywhere(const Rows<T>& X, double beta, bool cost) {
     return beta != 2 && beta != 1 && (!cost || beta != 0) ? true : !X.indptr && (cost || beta != 2);
 }
 
-template <class T> Status flatten(Multiply<T>& job, T* flat, int n_threads) {
-    job.flat = flat;
-    const auto run = FML_PICK(flatten_strip<T>);
-    return parallel(job.ld_flat / strip_columns,
-                    threads_for(8.0 * job.ld_flat * job.B.k, n_threads),
-                    [&](ptrdiff_t s, int) { run(job.B, s * strip_columns, flat, job.ld_flat); });
-}
-
 template <class T> double multiply_work(const Multiply<T>& job, bool all) {
     return work_of(job.X, job.W) + (all ? (job.W.ld + power_cost) * job.W.n * job.B.n : 0);
 }
 
 template <class T>
 Status run_multiply(const Multiply<T>& job, double work, const Yield<T>& yield, int n_threads) {
-    const ptrdiff_t ld = job.W.ld, wide = job.B.n * ld;
-    const Grid grid(job.W.n, yield.num ? wide_parts(job.W.n, ld) : summed_blocks);
+    const ptrdiff_t ld = job.W.ld, wide = job.W.k * job.ld_flat, n = job.W.n;
+    const ptrdiff_t blocks = yield.num ? wide_parts(n, ld) : Grid(n, summed_blocks).blocks;
     const ptrdiff_t num = yield.num ? wide : 0, den = yield.den ? wide : 0;
     const ptrdiff_t gram = yield.gram ? ld * ld : 0, sums = yield.sums ? ld : 0;
-    const ptrdiff_t part = num + den + gram + sums;
-    const ptrdiff_t per_thread = aligned(job.rows * 2 * (ld + strip_columns));
+    const ptrdiff_t part = aligned(num + den + gram + sums);
+    const ptrdiff_t per_thread = aligned(job.rows * 2 * (ld + job.ld_panel));
     n_threads = threads_for(work, n_threads);
-    Scratch<T> parts(grid.blocks * part), scratch(n_threads * per_thread);
+    Scratch<T> parts(blocks * part), scratch(n_threads * per_thread);
     if (!parts || !scratch) return Status::no_memory;
     const auto run = FML_PICK(multiply_block<T>);
-    Status status = parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int worker) {
+    Status status = parallel(blocks, n_threads, [&](ptrdiff_t b, int worker) {
         T* own = parts.get() + b * part;
         std::memset(own, 0, part * sizeof(T));
-        run(job, grid.begin(b), grid.end(b), scratch.get() + worker * per_thread,
-            num ? own : nullptr, den ? own + num : nullptr, gram ? own + num + den : nullptr,
-            sums ? own + num + den + gram : nullptr);
+        run(job, part_begin(n, b, blocks), part_begin(n, b + 1, blocks),
+            scratch.get() + worker * per_thread, num ? own : nullptr, den ? own + num : nullptr,
+            gram ? own + num + den : nullptr, sums ? own + num + den + gram : nullptr);
     });
-    const auto add = [&](ptrdiff_t first, ptrdiff_t size, T* out) {
-        if (size && status == Status::ok)
-            status = sum_parts(parts.get() + first, grid.blocks, size, part, out, n_threads);
+    const auto raise = FML_PICK(raise_strip<T>);
+    const auto add = [&](ptrdiff_t first, T* out) {
+        if (out && status == Status::ok)
+            status = sum_parts(parts.get() + first, blocks, part, job.ld_flat, raise,
+                               Factor<T>{out, job.B.n, job.W.k, ld}, n_threads);
     };
-    add(0, num, yield.num);
-    add(num, den, yield.den);
-    add(num + den, gram, yield.gram);
-    add(num + den + gram, sums, yield.sums);
+    add(0, yield.num);
+    add(num, yield.den);
+    if (status != Status::ok) return status;
+    if (gram) add_parts(parts.get() + num + den, blocks, gram, yield.gram, part);
+    if (sums) add_parts(parts.get() + num + den + gram, blocks, sums, yield.sums, part);
     return status;
 }
 
@@ -87,10 +84,13 @@ Status multiply(const Rows<T>& X, const Factor<T>& B, const T* den, const Update
     job.den = den;
     job.one_den = how.beta == 1;
     job.update = update;
-    const bool all = everywhere(X, how.beta, false);
-    Scratch<T> flat(all ? job.ld_flat * B.k : 0);
+    const bool all = everywhere(X, how.beta, false), flattened = all || !X.indptr;
+    Scratch<T> flat(flattened ? B.ld * job.ld_flat : 0);
     if (!flat) return Status::no_memory;
-    const Status status = all ? flatten(job, flat.get(), n_threads) : Status::ok;
+    job.flat = flat.get();
+    Status status = Status::ok;
+    if (flattened)
+        status = flatten(B, flat.get(), job.ld_flat, FML_PICK(flatten_strip<T>), n_threads);
     return status == Status::ok ? run_multiply(job, multiply_work(job, all), yield, n_threads)
                                 : status;
 }
@@ -113,12 +113,14 @@ Status divergence(const Rows<T>& X, const Factor<T>& B, const Factor<T>& W, doub
     Multiply<T> job = job_of(X, B, W, beta);
     const bool all = everywhere(X, beta, true);
     const Grid grid(W.n, summed_blocks);
-    const ptrdiff_t per_thread = aligned(job.rows * strip_columns);
+    const ptrdiff_t per_thread = aligned(job.rows * job.ld_panel);
     n_threads = threads_for(multiply_work(job, all), n_threads);
-    Scratch<T> flat(all ? job.ld_flat * B.k : 0), scratch(n_threads * per_thread);
+    Scratch<T> flat(all ? B.ld * job.ld_flat : 0), scratch(n_threads * per_thread);
     Scratch<double> sums(grid.blocks);
     if (!flat || !scratch || !sums) return Status::no_memory;
-    Status status = all ? flatten(job, flat.get(), n_threads) : Status::ok;
+    job.flat = flat.get();
+    Status status = Status::ok;
+    if (all) status = flatten(B, flat.get(), job.ld_flat, FML_PICK(flatten_strip<T>), n_threads);
     if (status != Status::ok) return status;
     const auto run = FML_PICK(cost_block<T>);
     status = parallel(grid.blocks, n_threads, [&](ptrdiff_t b, int worker) {

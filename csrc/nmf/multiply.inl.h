@@ -36,22 +36,21 @@ void apply_rows(const Multiply<T>& job, const T* num, const T* den, std::ptrdiff
 
 // Of columns [j, j + cols) of rows [i, i + m): V becomes x v^(beta - 2), and P v^(beta - 1).
 template <class T, int loss>
-void weighted_strip(const Multiply<T>& job, const T* W, const T* X, std::ptrdiff_t m,
+void weighted_panel(const Multiply<T>& job, const T* W, const T* X, std::ptrdiff_t m,
                     std::ptrdiff_t j, std::ptrdiff_t cols, T* V, T* P) {
-    if (loss == kullback_leibler && cols == strip) {
-        ratio_strip(job, W, X + j, m, j, V);
+    if (loss == kullback_leibler) {
+        panel_of(job, W, m, j, cols, StoreRatio<T>{X + j, job.B.n, m, cols, V, job.ld_panel});
         return;
     }
-    strip_of(job, W, m, j, V);
-    weigh_strip<T, loss>(X ? X + j : X, job.B.n, m, cols, job.beta, V,
-                         loss == kullback_leibler ? nullptr : P);
+    panel_of(job, W, m, j, cols, Store<T>{V, job.ld_panel});
+    weigh_panel<T, loss>(X ? X + j : X, job.B.n, m, cols, job.beta, V, P, job.ld_panel);
 }
 
-// num and den of rows [i, i + m), by strips: what X makes of H, and what V does.
+// num and den of rows [i, i + m), by panels: what X makes of H, and what V does.
 template <class T, int loss>
 void weigh_rows(const Multiply<T>& job, std::ptrdiff_t i, std::ptrdiff_t m, T* V, T* P, T* num,
                 T* den) {
-    const std::ptrdiff_t ld = job.W.ld, d = job.B.n;
+    const std::ptrdiff_t ld = job.W.ld, k = job.W.k, d = job.B.n;
     const T* W = job.W.at + i * ld;
     const bool stored = job.X.indptr != nullptr;
     if (stored)
@@ -61,28 +60,30 @@ void weigh_rows(const Multiply<T>& job, std::ptrdiff_t i, std::ptrdiff_t m, T* V
         clear(num, m * ld);
     if (loss == kullback_leibler && stored) return;
     clear(den, m * ld);
-    for (std::ptrdiff_t j = 0; j < d; j += strip) {
-        const std::ptrdiff_t cols = d - j < strip ? d - j : strip;
-        weighted_strip<T, loss>(job, W, stored ? nullptr : job.X.data + i * d, m, j, cols, V, P);
-        const T* B = job.B.at + j * ld;
-        if (!stored) add_product(V, strip, std::ptrdiff_t(1), m, cols, B, ld, ld, num, ld);
+    for (std::ptrdiff_t j = 0; j < d; j += job.panel) {
+        const std::ptrdiff_t cols = d - j < job.panel ? d - j : job.panel,
+                             deep = in_vectors<T>(cols);
+        weighted_panel<T, loss>(job, W, stored ? nullptr : job.X.data + i * d, m, j, cols, V, P);
+        const T* H = job.flat + j;
+        if (!stored) dots(V, job.ld_panel, m, H, job.ld_flat, k, deep, true, num, ld);
         if (loss != kullback_leibler)
-            add_product(P, strip, std::ptrdiff_t(1), m, cols, B, ld, ld, den, ld);
+            dots(P, job.ld_panel, m, H, job.ld_flat, k, deep, true, den, ld);
     }
 }
 
-// The same for the columns of dense X, added to num and den (d, ld).
+// The same for the columns of dense X, added to num and den (k, ld_flat).
 template <class T, int loss>
 void weigh_columns(const Multiply<T>& job, std::ptrdiff_t i, std::ptrdiff_t m, T* V, T* P, T* num,
                    T* den) {
-    const std::ptrdiff_t ld = job.W.ld, d = job.B.n, one = 1;
+    const std::ptrdiff_t ld = job.W.ld, k = job.W.k, d = job.B.n;
     const T* W = job.W.at + i * ld;
-    for (std::ptrdiff_t j = 0; j < d; j += strip) {
-        const std::ptrdiff_t cols = d - j < strip ? d - j : strip;
-        weighted_strip<T, loss>(job, W, job.X.data + i * d, m, j, cols, V, P);
-        add_product(V, one, strip, cols, m, W, ld, ld, num + j * ld, ld);
+    for (std::ptrdiff_t j = 0; j < d; j += job.panel) {
+        const std::ptrdiff_t cols = d - j < job.panel ? d - j : job.panel,
+                             wide = in_vectors<T>(cols);
+        weighted_panel<T, loss>(job, W, job.X.data + i * d, m, j, cols, V, P);
+        add_outer(W, ld, k, V, job.ld_panel, m, wide, num + j, job.ld_flat);
         if (loss != kullback_leibler)
-            add_product(P, one, strip, cols, m, W, ld, ld, den + j * ld, ld);
+            add_outer(W, ld, k, P, job.ld_panel, m, wide, den + j, job.ld_flat);
     }
 }
 
@@ -91,12 +92,12 @@ void multiply_rows(const Multiply<T>& job, std::ptrdiff_t i, std::ptrdiff_t m, T
                    T* back_den) {
     const std::ptrdiff_t ld = job.W.ld, d = job.B.n, one = 1;
     T *num = scratch, *den = num + job.rows * ld, *V = den + job.rows * ld,
-      *P = V + job.rows * strip;
+      *P = V + job.rows * job.ld_panel;
     T* W = job.W.at + i * ld;
     if (job.num) {
         apply_rows(job, job.num + i * ld, job.one_den ? job.den : job.den + i * ld, i, m);
     } else if (job.update && loss == frobenius) {
-        rows_times(job.X, i, m, job.B.at, ld, num);
+        multiply_in<T>(job, i, m, num);
         clear(den, m * ld);
         add_product(W, ld, one, m, job.W.k, job.den, ld, ld, den, ld);
         apply_rows(job, num, den, i, m);
@@ -106,13 +107,13 @@ void multiply_rows(const Multiply<T>& job, std::ptrdiff_t i, std::ptrdiff_t m, T
     }
     if (!back) return;
     if constexpr (loss == frobenius)
-        add_product(job.X.data + i * d, one, d, d, m, W, ld, ld, back, ld);
+        add_outer(W, ld, job.W.k, job.X.data + i * d, d, m, d, back, job.ld_flat);
     else
         weigh_columns<T, loss>(job, i, m, V, P, back, back_den);
 }
 
 // Rows [begin, end) of W, if they are to be updated; then what X and V make of them for H, gram and sums
-// of columns, each unless null. scratch: job.rows * 2 * (ld + strip).
+// of columns, each unless null. scratch: job.rows * 2 * (ld + ld_panel).
 template <class T>
 void multiply_block(const Multiply<T>& job, std::ptrdiff_t begin, std::ptrdiff_t end, T* scratch,
                     T* back, T* back_den, T* gram, T* sums) {
@@ -145,10 +146,11 @@ double cost_rows(const Multiply<T>& job, std::ptrdiff_t i, std::ptrdiff_t m, T* 
         for (std::ptrdiff_t r = 0; r < m; ++r)
             sum += row_cost<T, loss>(job.X, i + r, job.B.at, ld, W + r * ld, job.beta);
     if (stored && loss != any_beta) return sum;
-    for (std::ptrdiff_t j = 0; j < d; j += strip) {
-        strip_of(job, W, m, j, V);
-        sum += strip_cost<T, loss>(stored ? nullptr : job.X.data + i * d + j, d, m,
-                                   d - j < strip ? d - j : strip, job.beta, V);
+    for (std::ptrdiff_t j = 0; j < d; j += job.panel) {
+        const std::ptrdiff_t cols = d - j < job.panel ? d - j : job.panel;
+        panel_of(job, W, m, j, cols, Store<T>{V, job.ld_panel});
+        sum += panel_cost<T, loss>(stored ? nullptr : job.X.data + i * d + j, d, m, cols, job.beta,
+                                   V, job.ld_panel);
     }
     return sum;
 }
@@ -167,12 +169,4 @@ void cost_block(const Multiply<T>& job, std::ptrdiff_t begin, std::ptrdiff_t end
         else
             *sum += cost_rows<T, any_beta>(job, i, m, scratch);
     }
-}
-
-// Columns [j, j + strip) of flat (k, ld_flat) from the rows of B; those that are missing are zero.
-template <class T>
-void flatten_strip(const Factor<T>& B, std::ptrdiff_t j, T* flat, std::ptrdiff_t ld_flat) {
-    for (std::ptrdiff_t t = 0; t < B.k; ++t)
-        for (std::ptrdiff_t c = j; c < j + strip; ++c)
-            flat[t * ld_flat + c] = c < B.n ? B.at[c * B.ld + t] : T(0);
 }

@@ -4,6 +4,42 @@
 
 constexpr int tile_rows = FML_TILE_ROWS;
 
+// Of m rows, column c of vector v, vecs * lanes rows in all, goes to tile + c * apart + v * lanes; missing
+// rows are zero.
+template <class T, int vecs>
+FML_INLINE void flip_in(const T* rows, std::ptrdiff_t m, std::ptrdiff_t ld, T* tile,
+                        std::ptrdiff_t apart) {
+    using Vec = typename Simd<T>::Vec;
+    constexpr int lanes = Simd<T>::lanes;
+    for (std::ptrdiff_t v = 0; v < vecs; ++v) {
+        for (std::ptrdiff_t c = 0; c < ld; c += lanes) {
+            Vec block[lanes];
+            for (int i = 0; i < lanes; ++i) {
+                const std::ptrdiff_t row = v * lanes + i;
+                block[i] = row < m ? load<Vec>(rows + row * ld + c) : broadcast<Vec>(T(0));
+            }
+            transpose<T>(block);
+            for (int i = 0; i < lanes; ++i) store(tile + (c + i) * apart + v * lanes, block[i]);
+        }
+    }
+}
+template <class T, int vecs>
+FML_INLINE void flip_out(const T* tile, std::ptrdiff_t apart, std::ptrdiff_t m, std::ptrdiff_t ld,
+                         T* rows) {
+    using Vec = typename Simd<T>::Vec;
+    constexpr int lanes = Simd<T>::lanes;
+    for (std::ptrdiff_t v = 0; v < vecs; ++v) {
+        for (std::ptrdiff_t c = 0; c < ld; c += lanes) {
+            Vec block[lanes];
+            for (int i = 0; i < lanes; ++i)
+                block[i] = load<Vec>(tile + (c + i) * apart + v * lanes);
+            transpose<T>(block);
+            for (int i = 0; i < lanes && v * lanes + i < m; ++i)
+                store(rows + (v * lanes + i) * ld + c, block[i]);
+        }
+    }
+}
+
 // What becomes of a finished tile, of row r0 and column j0 on: it is stored.
 template <class T> struct Store {
     T* out;

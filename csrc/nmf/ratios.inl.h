@@ -1,13 +1,12 @@
-// What losses other than the squared one make of X and V = W·H, both a strip of columns at a time or
+// What losses other than the squared one make of X and V = W·H, both a panel of columns at a time or
 // only where X is stored. Little of V exists at once.
-#include "nmf/products.inl.h"
+#include "nmf/narrow.inl.h"
 
 #include "common/math.inl.h"
 
 // The beta of a loss: those with a name have simpler formulas.
 constexpr int itakura_saito = 0, kullback_leibler = 1, frobenius = 2, any_beta = 3;
 
-constexpr std::ptrdiff_t strip = strip_columns;
 template <class T> constexpr T tiny = T(std::numeric_limits<float>::epsilon());  // scikit-learn's
 
 template <class T> FML_INLINE typename Simd<T>::Vec off_zero(const typename Simd<T>::Vec& v) {
@@ -15,11 +14,35 @@ template <class T> FML_INLINE typename Simd<T>::Vec off_zero(const typename Simd
     return select(v < least, least, v);
 }
 
+// x / v for finite x and v > 0, within two units of the last place: a division of eight doubles keeps
+// a core from multiplying for as long as ten products take.
+template <class T>
+FML_INLINE typename Simd<T>::Vec quotient(const typename Simd<T>::Vec& x,
+                                          const typename Simd<T>::Vec& v) {
+#if FML_X86_REGIONS && FML_VECTOR_BYTES == 64
+    using Vec = typename Simd<T>::Vec;
+    const Vec one = broadcast<Vec>(T(1)), zero = broadcast<Vec>(T(0));
+    const Vec largest = broadcast<Vec>(std::numeric_limits<T>::max());
+    Vec inverse;
+    if constexpr (sizeof(T) == 4)
+        inverse = (Vec)_mm512_rcp14_ps((__m512)v);
+    else
+        inverse = (Vec)_mm512_rcp14_pd((__m512d)v);
+    const Vec off = one - v * inverse;
+    inverse += inverse * (off + off * off);
+    const Vec q = x * inverse;
+    return select(v > largest, zero,
+                  q + inverse * (x - v * q));  // infinity has no digits to correct
+#else
+    return x / v;
+#endif
+}
+
 // x v^(beta - 2)
 template <class T, int loss>
 FML_INLINE typename Simd<T>::Vec weighted(const typename Simd<T>::Vec& x,
                                           const typename Simd<T>::Vec& v, T beta) {
-    if constexpr (loss == kullback_leibler) return x / off_zero<T>(v);
+    if constexpr (loss == kullback_leibler) return quotient<T>(x, off_zero<T>(v));
     if constexpr (loss == itakura_saito) {
         const auto inverse = broadcast<typename Simd<T>::Vec>(T(1)) / off_zero<T>(v);
         return inverse * inverse * x;
@@ -54,16 +77,6 @@ FML_INLINE typename Simd<T>::Vec cost(const typename Simd<T>::Vec& x,
     return select(counts, sum, zero);
 }
 
-// Values beyond the n that there are become zero.
-template <class T>
-FML_INLINE typename Simd<T>::Vec load_some(const T* p, std::ptrdiff_t n) {
-    constexpr int lanes = Simd<T>::lanes;
-    if (n >= lanes) return load<typename Simd<T>::Vec>(p);
-    T some[lanes] = {};
-    for (std::ptrdiff_t l = 0; l < n; ++l) some[l] = p[l];
-    return load<typename Simd<T>::Vec>(some);
-}
-
 template <class T> FML_INLINE double sum_lanes(const typename Simd<T>::Vec& v, std::ptrdiff_t n) {
     T each[Simd<T>::lanes];
     store(each, v);
@@ -72,41 +85,40 @@ template <class T> FML_INLINE double sum_lanes(const typename Simd<T>::Vec& v, s
     return sum;
 }
 
-// V (m, strip) = rows of W times columns [j, j + strip) of `flat`, H (k, ld_flat).
-template <class T>
-void strip_of(const Multiply<T>& job, const T* W, std::ptrdiff_t m, std::ptrdiff_t j, T* V) {
-    product<T, false>(W, job.W.ld, std::ptrdiff_t(1), m, job.W.k, job.flat + j, job.ld_flat, strip,
-                      static_cast<const T*>(nullptr), 0, Store<T>{V, strip});
+// V = m rows of W times columns [j, j + cols) of `flat`, H, and zeros up to whole vectors, goes to `end`.
+template <class T, class End>
+void panel_of(const Multiply<T>& job, const T* W, std::ptrdiff_t m, std::ptrdiff_t j,
+              std::ptrdiff_t cols, const End& end) {
+    product<T, false>(W, job.W.ld, std::ptrdiff_t(1), m, job.W.k, job.flat + j, job.ld_flat,
+                      in_vectors<T>(cols), static_cast<const T*>(nullptr), 0, end);
 }
 
-// The same, with X / v in the place of v: divisions go on beside the products of the next tile.
+// X / v in the place of v: divisions go on beside the products of the next tile. Rows of X that lie
+// `ahead`, of the next block, are on their way meanwhile.
 template <class T> struct StoreRatio {
     const T* X;
-    std::ptrdiff_t ld_x;
+    std::ptrdiff_t ld_x, ahead, cols;
     T* out;
+    std::ptrdiff_t ld;
     template <class V> FML_INLINE void operator()(std::ptrdiff_t r, std::ptrdiff_t j,
                                                   const V& sum) const {
-        store(out + r * strip + j, load<V>(X + r * ld_x + j) / off_zero<T>(sum));
+        FML_PREFETCH(X + (r + ahead) * ld_x + j);
+        store(out + r * ld + j,
+              quotient<T>(load_some(X + r * ld_x + j, cols - j), off_zero<T>(sum)));
     }
 };
-template <class T>
-void ratio_strip(const Multiply<T>& job, const T* W, const T* X, std::ptrdiff_t m, std::ptrdiff_t j,
-                 T* V) {
-    product<T, false>(W, job.W.ld, std::ptrdiff_t(1), m, job.W.k, job.flat + j, job.ld_flat, strip,
-                      static_cast<const T*>(nullptr), 0, StoreRatio<T>{X, job.B.n, V});
-}
 
-// In the place of V (m, strip) x v^(beta - 2), for `cols` columns of X, rows being ld_x apart; and in
-// P v^(beta - 1). Either may be left out, X being null.
+// In the place of V (m, ld) x v^(beta - 2), for `cols` columns of X, rows being ld_x apart; and in
+// P v^(beta - 1). X is null if it is stored elsewhere.
 template <class T, int loss>
-void weigh_strip(const T* X, std::ptrdiff_t ld_x, std::ptrdiff_t m, std::ptrdiff_t cols, T beta,
-                 T* V, T* P) {
+void weigh_panel(const T* X, std::ptrdiff_t ld_x, std::ptrdiff_t m, std::ptrdiff_t cols, T beta,
+                 T* V, T* P, std::ptrdiff_t ld) {
     using Vec = typename Simd<T>::Vec;
     for (std::ptrdiff_t r = 0; r < m; ++r) {
         for (std::ptrdiff_t j = 0; j < cols; j += Simd<T>::lanes) {
-            const std::ptrdiff_t at = r * strip + j;
+            const std::ptrdiff_t at = r * ld + j;
             const Vec v = load<Vec>(V + at);
-            if (P) store(P + at, weight<T, loss>(v, beta));
+            store(P + at, weight<T, loss>(v, beta));
             if (X) store(V + at, weighted<T, loss>(load_some(X + r * ld_x + j, cols - j), v, beta));
         }
     }
@@ -169,17 +181,17 @@ double row_cost(const Rows<T>& X, std::ptrdiff_t i, const T* B, std::ptrdiff_t l
     return sum;
 }
 
-// Of a strip: what its entries add, if there is X, and with any_beta what V adds everywhere.
+// Of a panel: what its entries add, if there is X, and with any_beta what V adds everywhere.
 template <class T, int loss>
-double strip_cost(const T* X, std::ptrdiff_t ld_x, std::ptrdiff_t m, std::ptrdiff_t cols, T beta,
-                  const T* V) {
+double panel_cost(const T* X, std::ptrdiff_t ld_x, std::ptrdiff_t m, std::ptrdiff_t cols, T beta,
+                  const T* V, std::ptrdiff_t ld) {
     using Vec = typename Simd<T>::Vec;
     constexpr int lanes = Simd<T>::lanes;
     double sum = 0;
     for (std::ptrdiff_t j = 0; j < cols; j += lanes) {
         Vec part = broadcast<Vec>(T(0));
         for (std::ptrdiff_t r = 0; r < m; ++r) {
-            const Vec v = load<Vec>(V + r * strip + j);
+            const Vec v = load<Vec>(V + r * ld + j);
             if constexpr (loss == any_beta) part += vpow<T>(v, beta) * (beta - 1);
             if (!X) continue;
             const Vec x = load_some(X + r * ld_x + j, cols - j);

@@ -104,7 +104,7 @@ def multiply(X: Data, W: Factor, B: Factor, beta: float, penalties: Penalties, r
     solver = Multiplication(beta, penalties)
     of_B = summary(B, beta)
     fixed = product(X.rows, B.at) if beta == 2 and not rule.update_H else None
-    at_first = before = error(X, W, B, beta)
+    at_first = before = error(X, W, B, beta) if rule.tol > 0 else 0.0
     for n_iter in range(1, rule.max_iter + 1):
         with rule.task.subtask("iteration") as step:
             if fixed is not None:
