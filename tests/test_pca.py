@@ -114,6 +114,20 @@ def test_nearly_square_data_equals_an_svd(shape, decay):
     np.testing.assert_allclose(abs(np.sum(pca.components_ * Vt, axis=1))[:5], 1)
 
 
+def test_what_is_not_positive_in_single_precision_is_counted_in_double(monkeypatch):
+    cholesky = linalg.cholesky
+
+    def refusing(A, **how):
+        if A.dtype == np.float32:
+            raise linalg.LinAlgError
+        return cholesky(A, **how)
+
+    X = np.random.default_rng(0).normal(size=(520, 500)) * 0.97 ** np.arange(500)
+    monkeypatch.setattr(_spectra.linalg, "cholesky", refusing)
+    assert _spectra._wants_svd(X.T @ X, X, None)
+    assert not _spectra._wants_svd(np.zeros((500, 500)), X, None)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_large_mean_costs_no_digits(dtype):
     X = data(20_000, 10, offset=0.0)

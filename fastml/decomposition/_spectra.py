@@ -154,7 +154,15 @@ def _wants_svd(C: np.ndarray, X: np.ndarray, k: int | None) -> bool:
     nearly_all = k is None or 3 * k > few
     if not (X.dtype == np.float64 and nearly_all and few >= 500 and many < NEARLY_SQUARE * few):
         return False
-    return 2 * _count_below(TRUSTED * _greatest(C), C) > few
+    scale = C.diagonal().max()
+    if not scale > 0:
+        return False
+    with np.errstate(under="ignore"):
+        rough = (C / scale).astype(np.float32)  # enough to count by, in half of the time
+    try:
+        return 2 * _count_below(TRUSTED * _greatest(rough), rough) > few
+    except linalg.LinAlgError:  # rounding left it no positive definite matrix
+        return 2 * _count_below(TRUSTED * _greatest(C), C) > few
 
 
 def _count_below(bound: float, C: np.ndarray) -> float:
@@ -170,13 +178,13 @@ def _count_below(bound: float, C: np.ndarray) -> float:
         more = C.T.copy(order="F")
         more.flat[:: len(C) + 1] += shift
         R = linalg.cholesky(more, overwrite_a=True, check_finite=False)
-        found.append(2 * np.log(R.diagonal()).sum())
+        found.append(2 * np.log(R.diagonal()).sum(dtype=np.float64))
     return float(found[1] - found[0]) / np.log(4)
 
 
 def _greatest(C: np.ndarray) -> float:
     """About the greatest eigenvalue of C, or somewhat less."""
-    v = np.random.default_rng(0).standard_normal(len(C))
+    v = np.random.default_rng(0).standard_normal(len(C)).astype(C.dtype)
     for _ in range(8):
         v = C @ (v / (np.linalg.norm(v) or 1.0))
     return float(np.linalg.norm(v))
