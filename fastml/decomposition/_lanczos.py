@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import ceil, inf, log
 from typing import NamedTuple
 
 import numpy as np
@@ -128,7 +129,7 @@ def largest(
     if n <= most:
         return _of_few_rows(product, n, k, start.dtype)
     basis, H = Basis(n, most // w, start.dtype), np.zeros((most, most))
-    check, probed = k + 3 * b, None
+    check, probed, before = k + 3 * b, None, None
     fresh, _ = basis.orthonormal(start, 0.0)
     for n_iter in range(1, max_iter + 1):
         with task.subtask("iteration") as step:
@@ -141,7 +142,6 @@ def largest(
             full = m + b > most
             if m < check and not full and n_iter < max_iter:
                 continue
-            check = int(1.3 * m) + b
             with unforked():
                 values, S = eigh(H[:m, :m], subset_by_index=(max(0, m - kept), m - 1))
             values, S = values[::-1], S[:, ::-1]
@@ -149,6 +149,10 @@ def largest(
             residuals = np.linalg.norm(R @ S[m - b :], axis=0)[:k]
             near = tol * abs(values[0])
             good = m >= k and bool((residuals <= near).all())
+            now = n_iter, float(residuals.max() / near) if near > 0 else 0.0
+            # A look costs an eigenproblem.
+            wait = int(min(0.3 * m + b, b * _until_near(before, now)))
+            before, check = now, m + wait
         sure = b >= k or (probed is not None and bool((values[:k] - probed <= 10 * near).all()))
         if (good and sure) or step.stop or n_iter == max_iter:
             return Eigenpairs(values[:k], basis.combined(S[:, :k]), residuals, n_iter, good)
@@ -157,12 +161,22 @@ def largest(
             basis.append(vectors)
             H[:] = 0
             H[:kept, :kept] = np.diag(values)
-            check = kept + 4 * b
+            check = kept + wait
         if good:
             probed, check = values[:k].copy(), basis.m + 3 * b
             noise = basis.rng.normal(size=(n, b)).astype(start.dtype)
             fresh, _ = basis.orthonormal(basis.without(noise)[0], 0.0)
     raise AssertionError("unreachable")
+
+
+def _until_near(before: tuple[int, float] | None, now: tuple[int, float]) -> float:
+    """Products until residuals are as small as wanted, if they decline as they did before.
+
+    before, now: after how many products they were how many times that.
+    """
+    if before is None or not 1 < now[1] < before[1] < inf:
+        return inf
+    return ceil(log(now[1]) * (now[0] - before[0]) / log(before[1] / now[1]))
 
 
 @unforked()
