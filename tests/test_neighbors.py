@@ -96,12 +96,13 @@ def test_nearest(n, d, metric, dtype, kind):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("d", (1, 3, 40))
-def test_within(d, metric, dtype, kind):
+@pytest.mark.parametrize("share", [(0, 0.1), (0.5, 1)])  # through a filter, and without
+def test_within(share, d, metric, dtype, kind):
     X, Q = rows_of(kind, 700, d, dtype), rows_of(kind, 90, d, dtype, seed=1)
     if metric == "cosine":
         X, Q = unit(X.astype(np.float64)), unit(Q.astype(np.float64))
     table = table_naive(Q, X, metric)
-    radius = np.quantile(table, np.linspace(0, 0.9, len(Q)) ** 2, axis=1).diagonal().copy()
+    radius = np.quantile(table, np.linspace(*share, len(Q)) ** 2, axis=1).diagonal().copy()
     radius = radius * 1.0000001 + 1e-9  # beside the border, where rounding decides
     outcomes = [native.within(Q, X, metric, False, radius, True, False, t) for t in (1, 2)]
     for one, two in zip(*outcomes, strict=True):
@@ -111,6 +112,12 @@ def test_within(d, metric, dtype, kind):
     np.testing.assert_array_equal(np.diff(offsets), np.bincount(queries, minlength=len(Q)))
     np.testing.assert_array_equal(rows, expected)
     np.testing.assert_allclose(distances, table[queries, expected], rtol=1e-9, atol=1e-11)
+    few = native.within(Q[:3], X, metric, False, radius[:3], True, False, 2)
+    for one, all_of_them in zip(few[1:], (rows, distances), strict=True):
+        np.testing.assert_array_equal(one, all_of_them[: offsets[3]])
+    without = native.within(Q, X, metric, False, radius, False, False, 2)
+    np.testing.assert_array_equal(without[1], rows)
+    assert without[2] is None
     _, rows, distances = native.within(Q, X, metric, False, radius, True, True, 2)
     for a, b in pairwise(offsets):
         pairs = list(zip(distances[a:b], rows[a:b], strict=True))

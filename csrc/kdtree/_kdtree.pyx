@@ -42,6 +42,9 @@ cdef extern from "kdtree/kdtree.h" namespace "fastml" nogil:
     Status c_collect_within "fastml::collect_within"[T](
         const CTree[T]&, const T*, Py_ssize_t, const double*, const int64_t*, bint, double*,
         int64_t*, int) noexcept
+    Status c_within_vote "fastml::within_vote"[T](
+        const CTree[T]&, const T*, Py_ssize_t, const double*, bool_t, const CVote&, int64_t*,
+        int) noexcept
     cdef enum class DensityKernel(int):
         gaussian
         tophat
@@ -252,6 +255,17 @@ cdef class KDTree:
                        distances, indices, n_threads)
         return indptr, indices, distances if return_distance else None
 
+    def vote_within(self, Q, radius, bint not_itself, Vote vote, int n_threads):
+        """Let the points within `radius` of each row of `Q` vote; returns how many they are.
+
+        With `not_itself`, row i of `Q` is point i, which does not count among its own.
+        """
+        counts = np.zeros(len(Q), dtype=np.int64)
+        if len(Q):
+            tree, Q = self._for(Q, n_threads)
+            vote_within_of(tree, Q, _each(radius, len(Q)), not_itself, vote, counts, n_threads)
+        return counts
+
     def log_kernel_sums(
         self,
         const double[:, ::1] Q,       # IN
@@ -365,6 +379,26 @@ def collect_of(
         else:
             status = c_collect_within(tree.double_, &Q[0, 0], Q.shape[0], &radius[0], &indptr[0],
                                       sort, out, &indices[0], n_threads)
+    check(status)
+
+
+def vote_within_of(
+    KDTree tree,
+    const floating[:, ::1] Q,  # IN
+    const double[::1] radius,  # IN
+    bint not_itself,
+    Vote vote,                 # INOUT
+    int64_t[::1] counts,       # OUT
+    int n_threads,
+):
+    cdef Status status
+    with nogil:
+        if floating is float:
+            status = c_within_vote(tree.single, &Q[0, 0], Q.shape[0], &radius[0], not_itself,
+                                   vote.vote, &counts[0], n_threads)
+        else:
+            status = c_within_vote(tree.double_, &Q[0, 0], Q.shape[0], &radius[0], not_itself,
+                                   vote.vote, &counts[0], n_threads)
     check(status)
 
 

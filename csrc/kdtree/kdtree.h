@@ -54,6 +54,9 @@ template <class T> struct KDTree {
         return copies ? copies + first_copy[i + 1] : nullptr;
     }
 
+    // Of all points, with their copies.
+    std::ptrdiff_t rows() const { return copies ? n + first_copy[leaves * fan] : n; }
+
     // Sets the sizes from n and d; returns the number of nodes. n, d >= 1.
     std::ptrdiff_t shape(std::ptrdiff_t n_points, std::ptrdiff_t n_columns) noexcept {
         n = n_points;
@@ -125,6 +128,12 @@ template <class T>
 Status collect_within(const KDTree<T>& tree, const T* Q, std::ptrdiff_t n_q, const double* radius,
                       const std::int64_t* offsets, bool sorted, double* distances,
                       std::int64_t* indices, int n_threads) noexcept;
+
+// What they vote for; counts[i] = how many they are. not_itself: row i of Q is row i of the tree, and
+// does not count among its own.
+template <class T>
+Status within_vote(const KDTree<T>& tree, const T* Q, std::ptrdiff_t n_q, const double* radius,
+                   bool not_itself, const Vote& vote, std::int64_t* counts, int n_threads) noexcept;
 
 // log_sums[i] = the logarithm of the sum, over all points, of weight * K(distance / bandwidth) from
 // row i of Q, with K(0) = 1. Euclidean trees. weights (n), all positive, or null. What the sums

@@ -63,12 +63,44 @@ Status collect_within(const KDTree<T>& tree, const T* Q, ptrdiff_t n_q, const do
     });
 }
 
-#define FML_INSTANTIATE(T)                                                               \
-    template Status count_within(const KDTree<T>&, const T*, ptrdiff_t, const double*,   \
-                                 std::int64_t*, int) noexcept;                           \
-    template Status collect_within(const KDTree<T>&, const T*, ptrdiff_t, const double*, \
-                                   const std::int64_t*, bool, double*, std::int64_t*,    \
-                                   int) noexcept;
+template <class T>
+Status within_vote(const KDTree<T>& tree, const T* Q, ptrdiff_t n_q, const double* radius,
+                   bool not_itself, const Vote& vote, std::int64_t* counts,
+                   int n_threads) noexcept {
+    const ptrdiff_t most = tree.rows();
+    Scratch<Candidate<T>> candidates(n_threads * aligned(most));
+    if (!candidates) return Status::no_memory;
+    const auto run = FML_PICK(choose_within<T>)(tree.metric, tree.d);
+    const ptrdiff_t rows = queries_at_once(tree, n_q);
+    return with_vote(vote, most, n_threads, [&](const Answers<double>& answers) {
+        return parallel(ceil_div(n_q, rows), n_threads, [&](ptrdiff_t b, int worker) {
+            Candidate<T>* found = candidates.get() + worker * aligned(most);
+            std::int64_t* near = answers.rows + worker * most;
+            for (ptrdiff_t i = b * rows; i < std::min(n_q, (b + 1) * rows); ++i) {
+                const ptrdiff_t n = run(tree, Q + i * tree.d, reach(tree, radius[i]), found);
+                ptrdiff_t k = 0;
+                for (ptrdiff_t r = 0; r < n; ++r) {
+                    near[k] = found[r].row;
+                    if (answers.distances)
+                        answers.distances[worker * most + k] =
+                            root(found[r].distance, tree.metric, tree.p);
+                    k += !not_itself || found[r].row != i;
+                }
+                counts[i] = k;
+                answers.done(i, worker, k);
+            }
+        });
+    });
+}
+
+#define FML_INSTANTIATE(T)                                                                  \
+    template Status count_within(const KDTree<T>&, const T*, ptrdiff_t, const double*,      \
+                                 std::int64_t*, int) noexcept;                              \
+    template Status collect_within(const KDTree<T>&, const T*, ptrdiff_t, const double*,    \
+                                   const std::int64_t*, bool, double*, std::int64_t*,       \
+                                   int) noexcept;                                           \
+    template Status within_vote(const KDTree<T>&, const T*, ptrdiff_t, const double*, bool, \
+                                const Vote&, std::int64_t*, int) noexcept;
 FML_INSTANTIATE(float)
 FML_INSTANTIATE(double)
 

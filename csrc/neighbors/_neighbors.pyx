@@ -33,11 +33,15 @@ cdef extern from "neighbors/neighbors.h" namespace "fastml" nogil:
         const Neighborhood[T]&, Py_ssize_t, const CVote&, int) noexcept
 
     cdef cppclass Within:
+        bool_t with_distances
         void count(int64_t*) noexcept
         Status copy(const int64_t*, bool_t, double*, int64_t*, int) noexcept
 
     Status c_within "fastml::within"[T](
         const Neighborhood[T]&, const double*, Within&, int) noexcept
+
+    Status c_within_vote "fastml::within_vote"[T](
+        const Neighborhood[T]&, const double*, const CVote&, int64_t*, int) noexcept
 
 cdef extern from "neighbors/tables.h" namespace "fastml" nogil:
     Status c_smallest "fastml::smallest"[T](
@@ -117,6 +121,7 @@ def within(
     search.queries, search.data = &queries[0, 0], &data[0, 0]
     search.n_queries, search.n, search.d = queries.shape[0], data.shape[0], data.shape[1]
     search.metric, search.not_itself = <Metric>kind, not_itself
+    found.with_distances = return_distance or sort
     with nogil:
         status = c_within(search, &radius[0], found, n_threads)
     check(status)
@@ -133,6 +138,28 @@ def within(
                             &to_rows[0], n_threads)
     check(status)
     return offsets, rows[:total], distances[:total] if return_distance else None
+
+
+def within_vote(
+    const floating[:, ::1] queries,  # IN
+    const floating[:, ::1] data,     # IN
+    str metric,
+    bint not_itself,
+    const double[::1] radius,        # IN, one for each query
+    Vote vote,                       # INOUT
+    int64_t[::1] counts,             # OUT: how many are near each query
+    int n_threads,
+):
+    """Let the rows of the data within a radius of each query vote."""
+    cdef Neighborhood[floating] search
+    cdef int kind = METRICS[metric]
+    cdef Status status
+    search.queries, search.data = &queries[0, 0], &data[0, 0]
+    search.n_queries, search.n, search.d = queries.shape[0], data.shape[0], data.shape[1]
+    search.metric, search.not_itself = <Metric>kind, not_itself
+    with nogil:
+        status = c_within_vote(search, &radius[0], vote.vote, &counts[0], n_threads)
+    check(status)
 
 
 def smallest(

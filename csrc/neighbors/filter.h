@@ -23,6 +23,29 @@ template <class T> void widened(const T* query, ptrdiff_t d, double* to) {
     std::fill(to + d, to + aligned(d), 0.0);
 }
 
+// Distances themselves; squared, for Euclidean ones.
+template <class T> struct Exact {
+    static constexpr ptrdiff_t step = 256;
+    const Neighborhood<T>& in;
+    decltype(&baseline::exact_distances<T>) gathered = FML_PICK(exact_distances<T>);
+    decltype(&baseline::stream_distances<T>) streamed = FML_PICK(stream_distances<T>);
+
+    explicit Exact(const Neighborhood<T>& of) : in(of) {}
+
+    // From a query to some rows.
+    void gather(const double* q, const std::int32_t* rows, ptrdiff_t n, double* distances) const {
+        gathered(in.metric, q, in.data, in.d, rows, n, distances);
+    }
+    // From a query to rows [first, first + n), n <= step.
+    void stream(const double* q, ptrdiff_t first, ptrdiff_t n, double* distances) const {
+        if (in.metric != Metric::chebyshev)
+            return streamed(in.metric, q, in.data + first * in.d, in.d, n, distances);
+        std::int32_t rows[step];
+        for (ptrdiff_t j = 0; j < n; ++j) rows[j] = static_cast<std::int32_t>(first + j);
+        gather(q, rows, n, distances);
+    }
+};
+
 // How the work is cut. None of it changes the result.
 struct Plan {
     ptrdiff_t block, parts;     // queries of a task, and in how many parts the data is searched

@@ -252,28 +252,18 @@ constexpr ptrdiff_t few = 4;
 
 // Reads the data once, for one query.
 template <class T> struct Scan {
-    const Neighborhood<T>& in;
-    decltype(&baseline::exact_distances<T>) gathered = FML_PICK(exact_distances<T>);
-    decltype(&baseline::stream_distances<T>) streamed = FML_PICK(stream_distances<T>);
-
-    // From a query to rows [first, first + n).
-    void measure(const double* q, ptrdiff_t first, ptrdiff_t n, double* distances) const {
-        if (in.metric != Metric::chebyshev)
-            return streamed(in.metric, q, in.data + first * in.d, in.d, n, distances);
-        std::int32_t rows[step];
-        for (ptrdiff_t j = 0; j < n; ++j) rows[j] = static_cast<std::int32_t>(first + j);
-        gathered(in.metric, q, in.data, in.d, rows, n, distances);
-    }
+    const Exact<T> exact;
 
     // The k nearest rows among [begin, end), in `found`, in no order; returns how many.
     ptrdiff_t run(const double* q, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t k, ptrdiff_t capacity,
                   Neighbor* found) const {
+        constexpr ptrdiff_t step = Exact<T>::step;
         double distances[step];
         double limit = std::numeric_limits<double>::infinity();
         ptrdiff_t count = 0;
         for (ptrdiff_t first = begin; first < end; first += step) {
             const ptrdiff_t here = std::min(step, end - first);
-            measure(q, first, here, distances);
+            exact.stream(q, first, here, distances);
             double least = distances[0];
 #pragma omp simd reduction(min : least)
             for (ptrdiff_t j = 0; j < here; ++j) least = std::min(least, distances[j]);
@@ -292,9 +282,6 @@ template <class T> struct Scan {
         std::nth_element(found, found + k - 1, found + count);
         return k;
     }
-
-  private:
-    static constexpr ptrdiff_t step = 256;
 };
 
 template <class T>
@@ -309,7 +296,7 @@ Status nearest_to_few(const Neighborhood<T>& in, const Answers<double>& to,
     if (!found || !merged || !count || !q) return Status::no_memory;
     for (ptrdiff_t i = 0; i < in.n_queries; ++i)
         widened(in.queries + i * in.d, in.d, q.get() + i * stride);
-    const Scan<T> scan{in};
+    const Scan<T> scan{Exact<T>(in)};
     auto search = [&](ptrdiff_t t, int) {
         const ptrdiff_t i = t % in.n_queries, begin = std::min(in.n, t / in.n_queries * part);
         count[t] = scan.run(q.get() + i * stride, begin, std::min(in.n, begin + part), k, capacity,

@@ -48,18 +48,29 @@ struct Within {
     };
     Piece* pieces = nullptr;  // (segments, blocks)
     std::ptrdiff_t n_queries = 0, block = 1, blocks = 0, segments = 0;
+    bool with_distances = true;  // said before it is filled: else pieces need not have them
     ~Within();
 
     // counts[i] = how many there are.
     void count(std::int64_t* counts) const noexcept;
     // Row i's go to [offsets[i], offsets[i + 1]), by (distance, row) if sorted, else by row.
-    // distances may be null.
+    // distances may be null. Both it and sorting need pieces with distances.
     Status copy(const std::int64_t* offsets, bool sorted, double* distances, std::int64_t* rows,
+                int n_threads) const noexcept;
+    // Lets them vote: the first query here is query `first` of the vote, which may be without
+    // neighbours; `most` is the greatest count.
+    Status poll(const Vote& vote, std::ptrdiff_t first, std::int64_t most,
                 int n_threads) const noexcept;
 };
 
 template <class T>
 Status within(const Neighborhood<T>& in, const double* radius, Within& found,
               int n_threads) noexcept;
+
+// What they vote for, in memory that does not grow with their number; counts[i] = how many those of
+// query i are.
+template <class T>
+Status within_vote(const Neighborhood<T>& in, const double* radius, const Vote& vote,
+                   std::int64_t* counts, int n_threads) noexcept;
 
 }  // namespace fastml

@@ -216,3 +216,32 @@ void stream_distances(Metric metric, const double* q, const T* X, std::ptrdiff_t
     stream_sums<SumOfProducts>(q, X, d, n_rows, out);
     to_cosine_distances(n_rows, out);
 }
+
+// Of n rows from `first` on, those at most `most` away go to `rows`, and to `distances` (or null)
+// how far they are; their roots if so told. Returns how many they are.
+inline std::ptrdiff_t keep_near(const double* apart, std::ptrdiff_t n, double most,
+                                std::ptrdiff_t first, bool roots, std::int32_t* rows,
+                                double* distances) {
+    std::ptrdiff_t near = 0;
+#pragma omp simd reduction(+ : near)
+    for (std::ptrdiff_t j = 0; j < n; ++j) near += apart[j] <= most;
+    if (near == 0) return 0;
+    const std::int32_t start = static_cast<std::int32_t>(first);
+    if (near == n) {
+#pragma omp simd
+        for (std::int32_t j = 0; j < static_cast<std::int32_t>(n); ++j) rows[j] = start + j;
+        if (distances) std::memcpy(distances, apart, n * sizeof(double));
+    } else {
+        std::ptrdiff_t kept = 0;
+        for (std::ptrdiff_t j = 0; kept < near; ++j) {
+            rows[kept] = start + static_cast<std::int32_t>(j);
+            if (distances) distances[kept] = apart[j];
+            kept += apart[j] <= most;
+        }
+    }
+    if (distances && roots) {
+#pragma omp simd
+        for (std::ptrdiff_t j = 0; j < near; ++j) distances[j] = std::sqrt(distances[j]);
+    }
+    return near;
+}

@@ -27,10 +27,16 @@ struct Pair {
     std::int32_t query, row;
 };
 
+template <class X> bool more_room(X*& array, ptrdiff_t n) {
+    void* const moved = std::realloc(array, (n ? n : 1) * sizeof(X));
+    if (moved) array = static_cast<X*>(moved);
+    return moved != nullptr;
+}
+
 // Grows as needed; `full` once it could not.
 struct Bag : Sink {
     const float* limits = nullptr;
-    ptrdiff_t itself = 0;  // the first query, as a row that does not count; far off if all count
+    ptrdiff_t itself = 0;  // the first query, as a row that does not count
     Pair* pairs = nullptr;
     ptrdiff_t size = 0, room = 0;
     bool full = false;
@@ -45,26 +51,19 @@ struct Bag : Sink {
     }
     bool grow() {
         const ptrdiff_t more = room ? 2 * room : 256;
-        void* moved = full ? nullptr : std::realloc(pairs, more * sizeof(Pair));
-        full = !moved;
-        if (full) return false;
-        pairs = static_cast<Pair*>(moved);
-        room = more;
-        return true;
+        full = full || !more_room(pairs, more);
+        if (!full) room = more;
+        return !full;
     }
 };
 
-template <class X> bool allocate(X*& array, ptrdiff_t n) {
-    array = static_cast<X*>(std::malloc((n ? n : 1) * sizeof(X)));
-    return array != nullptr;
-}
-
 template <class T> class Ball {
   public:
-    Ball(const Neighborhood<T>& in, const double* radius, const Plan& plan, const Filter& filter,
-         const Filter* fallback, int n_threads, Within& found) noexcept
-        : in_(in), radius_(radius), plan_(plan), filter_(filter), fallback_(fallback),
-          n_threads_(n_threads), found_(found), exact_(FML_PICK(exact_distances<T>)) {}
+    // itself: the row that the first query is, which it is not to find; far off if it may.
+    Ball(const Neighborhood<T>& in, const double* radius, ptrdiff_t itself, const Plan& plan,
+         const Filter& filter, const Filter* fallback, int n_threads, Within& found) noexcept
+        : in_(in), radius_(radius), itself_(itself), plan_(plan), filter_(filter),
+          fallback_(fallback), n_threads_(n_threads), found_(found), exact_(in) {}
 
     Status run() noexcept {
         // The first segment tells whether the filter is of use.
@@ -94,6 +93,11 @@ template <class T> class Ball {
             const ptrdiff_t b = piece % found_.blocks;
             const ptrdiff_t query = b * plan_.block;
             const ptrdiff_t n = std::min(plan_.block, in_.n_queries - query);
+            double* q = wide.get() + worker * aligned(in_.d);
+            if (streams(query, n, begin, end, q)) {
+                if (!stream(query, n, begin, end, q, found_.pieces[piece])) failed_ = true;
+                return;
+            }
             char* mine = scratch.get() + worker * bytes;
             Costs* my_costs = costs.get() + worker * queries;
             float* my_limits = limits.get() + worker * queries;
@@ -104,11 +108,9 @@ template <class T> class Ball {
                                      my_costs[i])
                           : -std::numeric_limits<float>::infinity();
             Bag bag;
-            bag.itself = in_.not_itself ? query : -in_.n_queries;
+            bag.itself = itself_ + query;
             filter.sweep(begin, end, n, mine, my_limits, &bag);
-            if (bag.full ||
-                !keep(bag, query, n, wide.get() + worker * aligned(in_.d), found_.pieces[piece]))
-                failed_ = true;
+            if (bag.full || !keep(bag, query, n, q, found_.pieces[piece])) failed_ = true;
         };
         Status status = parallel(found_.blocks, n_threads_, [&](ptrdiff_t t, int worker) {
             search(filter_, t, 0, first, worker);
@@ -130,10 +132,68 @@ template <class T> class Ball {
         return in_.metric == Metric::euclidean ? r * r : r;
     }
 
+    // Whether to take the distances to all rows: few queries are not worth a filter's preparations,
+    // and of rows that pass it anyway the exact distances are had sooner in order. A few of them tell.
+    bool streams(ptrdiff_t query, ptrdiff_t n, ptrdiff_t begin, ptrdiff_t end, double* q) const {
+        constexpr ptrdiff_t few = 4, queries = 8, rows = 32;
+        if (n <= few) return true;
+        const ptrdiff_t count = std::min(rows, end - begin);
+        std::int32_t row[rows];
+        double distances[rows];
+        for (ptrdiff_t j = 0; j < count; ++j)
+            row[j] = static_cast<std::int32_t>(begin + j * (end - begin) / count);
+        ptrdiff_t near = 0, seen = 0;
+        for (ptrdiff_t s = 0; s < std::min(queries, n); ++s) {
+            const ptrdiff_t i = query + s * n / std::min(queries, n);
+            widened(in_.queries + i * in_.d, in_.d, q);
+            exact_.gather(q, row, count, distances);
+            for (ptrdiff_t j = 0; j < count; ++j) near += distances[j] <= reach(i);
+            seen += count;
+        }
+        // As measured: what passes costs as much more as some 60 columns.
+        return static_cast<double>(near) * (in_.d + 60) > static_cast<double>(seen) * in_.d;
+    }
+
+    // Those within reach among all of [begin, end), without a filter. q: scratch of a query.
+    bool stream(ptrdiff_t first, ptrdiff_t n, ptrdiff_t begin, ptrdiff_t end, double* q,
+                Within::Piece& piece) {
+        if (!more_room(piece.offsets, n + 1)) return false;
+        const auto keep_near = FML_PICK(keep_near);
+        constexpr ptrdiff_t step = Exact<T>::step;
+        const bool roots = in_.metric == Metric::euclidean;
+        double apart[step];
+        ptrdiff_t kept = 0, room = 0;
+        for (ptrdiff_t i = 0; i < n; ++i) {
+            if (!make_room(piece, kept + (end - begin), room)) return false;
+            widened(in_.queries + (first + i) * in_.d, in_.d, q);
+            piece.offsets[i] = kept;
+            for (ptrdiff_t j = begin; j < end; j += step) {
+                const ptrdiff_t here = std::min(step, end - j), itself = itself_ + first + i - j;
+                exact_.stream(q, j, here, apart);
+                if (itself >= 0 && itself < here)
+                    apart[itself] = std::numeric_limits<double>::quiet_NaN();
+                kept += keep_near(apart, here, reach(first + i), j, roots, piece.rows + kept,
+                                  piece.distances ? piece.distances + kept : nullptr);
+            }
+        }
+        piece.offsets[n] = kept;
+        seen_ += kept;
+        kept_ += kept;
+        return true;
+    }
+
+    // Room for so many in a piece, and for as many again as there was.
+    bool make_room(Within::Piece& piece, ptrdiff_t wanted, ptrdiff_t& room) const {
+        if (wanted <= room) return true;
+        room = std::max(wanted, 2 * room);
+        return more_room(piece.rows, room) &&
+               (!found_.with_distances || more_room(piece.distances, room));
+    }
+
     // What of the bag is true goes to the piece, by query and row. q: scratch of a query.
     bool keep(const Bag& bag, ptrdiff_t first, ptrdiff_t n, double* q, Within::Piece& piece) {
-        if (!allocate(piece.offsets, n + 1) || !allocate(piece.rows, bag.size) ||
-            !allocate(piece.distances, bag.size))
+        if (!more_room(piece.offsets, n + 1) || !more_room(piece.rows, bag.size) ||
+            !more_room(piece.distances, bag.size))
             return false;
         std::memset(piece.offsets, 0, (n + 1) * sizeof(ptrdiff_t));
         for (ptrdiff_t e = 0; e < bag.size; ++e) ++piece.offsets[bag.pairs[e].query];
@@ -149,7 +209,7 @@ template <class T> class Ball {
             const ptrdiff_t end = piece.offsets[i];  // where the next one began
             double* distances = piece.distances + begin;
             widened(in_.queries + (first + i) * in_.d, in_.d, q);
-            exact_(in_.metric, q, in_.data, in_.d, piece.rows + begin, end - begin, distances);
+            exact_.gather(q, piece.rows + begin, end - begin, distances);
             const double most = reach(first + i);
             piece.offsets[i] = kept;
             for (ptrdiff_t e = begin; e < end; ++e) {
@@ -169,82 +229,70 @@ template <class T> class Ball {
 
     const Neighborhood<T>& in_;
     const double* radius_;
+    ptrdiff_t itself_;
     const Plan& plan_;
     const Filter& filter_;
     const Filter* fallback_;
     int n_threads_;
     Within& found_;
-    void (*exact_)(Metric, const double*, const T*, ptrdiff_t, const std::int32_t*, ptrdiff_t,
-                   double*);
+    const Exact<T> exact_;
     std::atomic<bool> failed_{false};
     std::atomic<ptrdiff_t> seen_{0}, kept_{0};
 };
+
+// The same, where `itself` is the row that the first query is, or far off.
+template <class T>
+Status find(const Neighborhood<T>& in, const double* radius, ptrdiff_t itself, Within& found,
+            int n_threads) noexcept {
+    n_threads = threads_for(static_cast<double>(in.n_queries) * in.n * in.d, n_threads);
+    const Plan plan(in.n_queries, in.n, in.d, 1, n_threads);
+    return with_filters(in, plan.block, [&](const Filter& filter, const Filter* fallback) {
+        return Ball<T>(in, radius, itself, plan, filter, fallback, n_threads, found).run();
+    });
+}
 
 }  // namespace
 
 template <class T>
 Status within(const Neighborhood<T>& in, const double* radius, Within& found,
               int n_threads) noexcept {
-    n_threads = threads_for(static_cast<double>(in.n_queries) * in.n * in.d, n_threads);
-    const Plan plan(in.n_queries, in.n, in.d, 1, n_threads);
-    return with_filters(in, plan.block, [&](const Filter& filter, const Filter* fallback) {
-        return Ball<T>(in, radius, plan, filter, fallback, n_threads, found).run();
-    });
+    return find(in, radius, in.not_itself ? 0 : -in.n_queries, found, n_threads);
 }
 
-Within::~Within() {
-    for (ptrdiff_t p = 0; pieces && p < blocks * segments; ++p) {
-        std::free(pieces[p].rows);
-        std::free(pieces[p].distances);
-        std::free(pieces[p].offsets);
-    }
-    delete[] pieces;
-}
-
-void Within::count(std::int64_t* counts) const noexcept {
-    for (ptrdiff_t i = 0; i < n_queries; ++i) {
-        counts[i] = 0;
-        for (ptrdiff_t s = 0; s < segments; ++s) {
-            const ptrdiff_t* offsets = pieces[s * blocks + i / block].offsets + i % block;
-            counts[i] += offsets[1] - offsets[0];
+template <class T>
+Status within_vote(const Neighborhood<T>& in, const double* radius, const Vote& vote,
+                   std::int64_t* counts, int n_threads) noexcept {
+    constexpr ptrdiff_t pairs = 1 << 21;  // about so many neighbours at a time
+    ptrdiff_t here = std::max<ptrdiff_t>(1, pairs / in.n);
+    for (ptrdiff_t first = 0; first < in.n_queries;) {
+        here = std::min(here, in.n_queries - first);
+        Neighborhood<T> some = in;
+        some.queries += first * in.d;
+        some.n_queries = here;
+        Within found;
+        found.with_distances = vote.weighting != Weighting::same;
+        const ptrdiff_t itself = in.not_itself ? first : -in.n_queries;
+        Status status = find(some, radius + first, itself, found, n_threads);
+        if (status != Status::ok) return status;
+        std::int64_t most = 0, total = 0;
+        found.count(counts + first);
+        for (ptrdiff_t i = first; i < first + here; ++i) {
+            most = std::max(most, counts[i]);
+            total += counts[i];
         }
+        status = found.poll(vote, first, most, n_threads);
+        if (status != Status::ok) return status;
+        first += here;
+        here = std::min<ptrdiff_t>(16 * here, 1 + pairs / (1 + total / here));
     }
+    return Status::ok;
 }
 
-Status Within::copy(const std::int64_t* offsets, bool sorted, double* distances, std::int64_t* rows,
-                    int n_threads) const noexcept {
-    std::int64_t most = 0;
-    for (ptrdiff_t i = 0; sorted && i < n_queries; ++i)
-        most = std::max(most, offsets[i + 1] - offsets[i]);
-    n_threads = threads_for(passed_over * static_cast<double>(offsets[n_queries]), n_threads);
-    Scratch<Neighbor> scratch(most * n_threads);
-    if (!scratch) return Status::no_memory;
-    constexpr ptrdiff_t together = 256;
-    return parallel(ceil_div(n_queries, together), n_threads, [&](ptrdiff_t t, int worker) {
-        Neighbor* all = scratch.get() + worker * most;
-        const ptrdiff_t end = std::min(n_queries, (t + 1) * together);
-        for (ptrdiff_t i = t * together; i < end; ++i) {
-            std::int64_t at = offsets[i];
-            for (ptrdiff_t s = 0; s < segments; ++s) {
-                const Piece& piece = pieces[s * blocks + i / block];
-                const ptrdiff_t* range = piece.offsets + i % block;
-                for (ptrdiff_t e = range[0]; e < range[1]; ++e, ++at) {
-                    rows[at] = piece.rows[e];
-                    if (distances) distances[at] = piece.distances[e];
-                    if (sorted) all[at - offsets[i]] = {piece.distances[e], piece.rows[e], 0};
-                }
-            }
-            if (!sorted) continue;
-            std::sort(all, all + (at - offsets[i]));
-            for (std::int64_t e = offsets[i]; e < at; ++e) {
-                rows[e] = all[e - offsets[i]].row;
-                if (distances) distances[e] = all[e - offsets[i]].distance;
-            }
-        }
-    });
-}
-
-template Status within(const Neighborhood<float>&, const double*, Within&, int) noexcept;
-template Status within(const Neighborhood<double>&, const double*, Within&, int) noexcept;
+#define FML_INSTANTIATE(T)                                                                         \
+    template Status within(const Neighborhood<T>&, const double*, Within&, int) noexcept;          \
+    template Status within_vote(const Neighborhood<T>&, const double*, const Vote&, std::int64_t*, \
+                                int) noexcept;
+FML_INSTANTIATE(float)
+FML_INSTANTIATE(double)
 
 }  // namespace fastml

@@ -11,6 +11,9 @@ cdef extern from "votes/votes.h" namespace "fastml" nogil:
     Status c_count "fastml::count_votes"(
         const CVote&, Py_ssize_t, const int64_t*, const double*, Py_ssize_t, Py_ssize_t, int
     ) noexcept
+    Status c_count_lists "fastml::count_lists"(
+        const CVote&, const int64_t*, const int64_t*, const double*, Py_ssize_t, int
+    ) noexcept
 
 bind_pool(the_pool())
 
@@ -27,10 +30,19 @@ cdef class Vote:
 
     `targets` (n, n_outputs) are int64 codes of classes, of which output j has n_classes[j], or
     float64 values for poll "mean". The outcome is (n_queries, n_outputs); for poll "share" it has
-    a column for each class, those of the first output first.
+    a column for each class, those of the first output first, NaN where votes come to nothing
+    (`may_be_none`: 0).
     """
 
-    def __init__(self, str poll, str weighting, targets, n_classes, Py_ssize_t n_queries):
+    def __init__(
+        self,
+        str poll,
+        str weighting,
+        targets,
+        n_classes,
+        Py_ssize_t n_queries,
+        bint may_be_none=False,
+    ):
         cdef const int64_t[:, ::1] codes
         cdef const int64_t[::1] first_class
         cdef const double[:, ::1] values
@@ -38,6 +50,7 @@ cdef class Vote:
         cdef double[:, ::1] shares
         cdef int kind = POLLS[poll], weights = WEIGHTINGS[weighting]
         self.vote.poll, self.vote.weighting = <Poll>kind, <Weighting>weights
+        self.vote.may_be_none = may_be_none
         self.vote.n_outputs = targets.shape[1]
         self.vote.n_classes = sum(n_classes)
         starts = np.cumsum([0, *n_classes], dtype=np.int64)
@@ -59,6 +72,11 @@ cdef class Vote:
             shares = self.outcome
             self.vote.shares = &shares[0, 0]
 
+    @property
+    def is_weighted(self):
+        """Whether it asks for distances, or weights in their place."""
+        return self.vote.weighting != Weighting.same
+
     def count(
         self,
         const int64_t[:, ::1] rows,    # IN
@@ -73,4 +91,22 @@ cdef class Vote:
             status = c_count(
                 self.vote, first, &rows[0, 0], values, rows.shape[0], rows.shape[1], n_threads
             )
+        check(status)
+
+    def count_lists(
+        self,
+        const int64_t[::1] offsets,  # IN: where each query's neighbours begin, and their end
+        const int64_t[::1] rows,     # IN
+        const double[::1] weights,   # IN: distances or weights, or None
+        int n_threads,
+    ):
+        """Take all queries' neighbours, of which each may have another number."""
+        cdef const double* values = NULL
+        cdef const int64_t* prows = &rows[0] if rows.shape[0] else NULL
+        cdef Py_ssize_t n = offsets.shape[0] - 1
+        cdef Status status
+        if weights is not None and weights.shape[0]:
+            values = &weights[0]
+        with nogil:
+            status = c_count_lists(self.vote, &offsets[0], prows, values, n, n_threads)
         check(status)

@@ -1,6 +1,7 @@
 """Votes for the bindings of searches, which hold them."""
 
 from libc.stdint cimport int64_t
+from libcpp cimport bool as bool_t
 
 cdef extern from "votes/votes.h" namespace "fastml" nogil:
     cdef enum class Poll(int):
@@ -23,6 +24,7 @@ cdef extern from "votes/votes.h" namespace "fastml" nogil:
         const double* values
         int64_t* winners
         double* shares
+        bool_t may_be_none
 
 cdef class Vote:
     cdef CVote vote

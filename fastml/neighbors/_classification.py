@@ -14,7 +14,7 @@ from fastml._runtime.docs import documented_by
 from fastml._runtime.versioned import Versioned
 from fastml.neighbors._base import KNeighbors, RadiusNeighbors, metric_refusal
 from fastml.neighbors._kernels import with_kernels
-from fastml.neighbors._votes import ball_weights, outputs, shares, winners
+from fastml.neighbors._votes import ball_shares, outputs, shares, winners
 
 StockKNeighborsClassifier = stock.KNeighborsClassifier
 StockRadiusNeighborsClassifier = stock.RadiusNeighborsClassifier
@@ -104,8 +104,14 @@ class RadiusNeighborsClassifier(Versioned, RadiusNeighbors, StockRadiusNeighbors
     def predict_proba(self, X):
         """The share of the votes that each class gets."""
         check_is_fitted(self, "_fit_method")
-        found = self._neighborhoods(X, return_distance=self.weights not in (None, "uniform"))
-        counts = np.diff(found.offsets)
+        found, counts = ball_shares(self, X, self._allow)
+        outliers = np.flatnonzero(counts == 0)
+        if outliers.size:
+            for i, classes in enumerate(outputs(self)[1]):
+                self._count_outliers(found[i], outliers, i, classes)
+        return found if self.outputs_2d_ else found[0]
+
+    def _allow(self, counts):
         outliers = np.flatnonzero(counts == 0)
         if self.outlier_label_ is None and outliers.size:
             raise ValueError(
@@ -113,25 +119,11 @@ class RadiusNeighborsClassifier(Versioned, RadiusNeighbors, StockRadiusNeighbors
                 "radius, giving a label for outliers, or considering removing them from your "
                 "dataset."
             )
-        weights = ball_weights(found, self.weights)
-        shares = []
-        codes, classes = outputs(self)
-        for i, each in enumerate(classes):
-            cells = np.repeat(np.arange(counts.size) * each.size, counts)
-            cells += np.ascontiguousarray(codes[:, i])[found.rows]
-            votes = np.bincount(cells, weights, counts.size * each.size).astype(np.float64)
-            shares.append(votes.reshape(counts.size, each.size))
-            if outliers.size:
-                self._count_outliers(shares[-1], outliers, i, each)
-            total = shares[-1].sum(axis=1, keepdims=True)
-            total[total == 0] = 1
-            shares[-1] /= total
-        return shares if self.outputs_2d_ else shares[0]
 
-    def _count_outliers(self, votes, outliers, output, classes):
+    def _count_outliers(self, shares, outliers, output, classes):
         known = np.flatnonzero(classes == self.outlier_label_[output])
         if known.size == 1:
-            votes[outliers, known[0]] = 1.0
+            shares[outliers, known[0]] = 1.0
         else:
             warnings.warn(
                 f"Outlier label {self.outlier_label_[output]} is not in training classes. All "

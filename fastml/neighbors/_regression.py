@@ -2,7 +2,6 @@
 
 import warnings
 
-import numpy as np
 from sklearn import neighbors as stock
 from sklearn.utils.validation import check_is_fitted
 
@@ -12,7 +11,7 @@ from fastml._runtime.docs import documented_by
 from fastml._runtime.versioned import Versioned
 from fastml.neighbors._base import KNeighbors, RadiusNeighbors, metric_refusal
 from fastml.neighbors._kernels import with_kernels
-from fastml.neighbors._votes import ball_weights, means
+from fastml.neighbors._votes import ball_means, means
 
 StockKNeighborsRegressor = stock.KNeighborsRegressor
 StockRadiusNeighborsRegressor = stock.RadiusNeighborsRegressor
@@ -80,22 +79,10 @@ class RadiusNeighborsRegressor(Versioned, RadiusNeighbors, StockRadiusNeighborsR
     def predict(self, X):
         """Predict the (weighted) mean of the targets of the neighbors of each row of `X`."""
         check_is_fitted(self, "_fit_method")
-        found = self._neighborhoods(X, return_distance=self.weights not in (None, "uniform"))
-        weights = ball_weights(found, self.weights)
-        y = self._y.reshape(self._y.shape[0], -1)
-        counts = np.diff(found.offsets)
-        total = counts if weights is None else found.sums(weights)
-        means = np.empty((counts.size, y.shape[1]))
-        for i, column in enumerate(y.T):
-            targets = np.ascontiguousarray(column)[found.rows]
-            targets = targets if weights is None else targets * weights
-            with np.errstate(invalid="ignore"):
-                means[:, i] = found.sums(targets) / total
+        means, counts = ball_means(self, X)
         if (counts == 0).any():
             warnings.warn(
                 "One or more samples have no neighbors within specified radius; predicting NaN.",
                 stacklevel=3,
             )
-        if weights is None and y.dtype.kind == "f":
-            means = means.astype(y.dtype, copy=False)
         return means.ravel() if self._y.ndim == 1 else means

@@ -39,13 +39,11 @@ class Neighborhoods(NamedTuple):
             parts[i] = values[start:stop]
         return parts
 
-    def sums(self, values: np.ndarray) -> np.ndarray:
-        """The sum of the values of each query's neighbours, in double; 0 where there are none."""
-        begins, found = self.offsets[:-1], np.diff(self.offsets) > 0
-        sums = np.zeros(found.size)
-        if values.size:  # those without neighbours would be given the value that comes next
-            sums[found] = np.add.reduceat(values, begins[found], dtype=np.float64)
-        return sums
+    def as_votes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Offsets, rows and distances as votes take them."""
+        offsets, rows = (np.require(a, np.int64, "CA") for a in (self.offsets, self.rows))
+        given = self.distances is not None
+        return offsets, rows, np.require(self.distances, np.float64, "CA") if given else None
 
     def without_themselves(self) -> Neighborhoods:
         """Drop query i from its own neighbours."""
@@ -221,6 +219,24 @@ class Searcher:
         if self.metric == "precomputed" and issparse(self.X if X is None else X):
             return _in_graph(self.X if X is None else X, radius, X is None)
         return self._within_in_chunks(X, radius, sort, n_jobs)
+
+    def vote_within(self, X: Any, radius: Any, vote: Vote, n_jobs: int | None) -> np.ndarray:
+        """Let the rows within `radius` of each query vote; returns how many there are of each."""
+        threads = n_threads(n_jobs)
+        if self._tree_for_radius() and not issparse(X):
+            queries = self._for_tree(self.X if X is None else X)
+            return self.tree.vote_within(queries, radius, X is None, vote, threads)
+        if self.space is None or self.sphere is not None or issparse(X):
+            found = self.within(X, radius, vote.is_weighted, False, n_jobs)
+            vote.count_lists(*found.as_votes(), threads)
+            return np.diff(found.offsets)
+        queries, data = self._in_one_dtype(X)
+        counts = np.empty(queries.shape[0], np.int64)
+        radii = np.require(np.broadcast_to(radius, counts.shape), np.float64, "CA")
+        native.within_vote(
+            queries, data, self.space.metric, X is None, radii, vote, counts, threads
+        )
+        return counts
 
     def _tree_for_radius(self) -> bool:
         tiles = self.space is not None and self.data.shape[1] > MOST_COLUMNS_FOR_RADIUS

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fastml._native.votes import Vote
 from fastml._runtime.threads import n_threads
-from fastml.neighbors._search import Neighborhoods
 
 
 def outputs(model: Any) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -75,16 +75,52 @@ def _refuse_weights() -> None:
     )
 
 
-def ball_weights(found: Neighborhoods, weights: Any) -> np.ndarray | None:
-    """What each of the neighbours within a radius weighs (None: the same)."""
-    if weights in (None, "uniform"):
-        return None
-    if weights == "distance":
-        with np.errstate(divide="ignore"):
-            inverse = 1 / found.distances
-        counts = np.diff(found.offsets)
-        at_zero = np.isinf(inverse)
-        decided = found.sums(at_zero) > 0
-        return np.where(np.repeat(decided, counts), at_zero, inverse)
-    each = weights(found.split(found.distances))
-    return np.concatenate([np.empty(0), *each])
+def ball_shares(
+    model: Any, X: Any, allow: Callable[[np.ndarray], None]
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """What each class has of the votes within the radius, 0 if there are none, for each output.
+
+    With it comes how many neighbours there are, unless `allow` objects to that.
+    """
+    codes, classes = outputs(model)
+    found, counts = _vote_within(model, X, "share", codes, classes, allow)
+    return np.split(found, np.cumsum([each.size for each in classes])[:-1], axis=1), counts
+
+
+def ball_means(model: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The means of the targets within the radius, NaN if there are none, and how many there are."""
+    y = model._y
+    targets = y.reshape(y.shape[0], -1)
+    found, counts = _vote_within(model, X, "mean", targets, [], lambda counts: None)
+    if model.weights in (None, "uniform") and y.dtype.kind == "f":
+        found = found.astype(y.dtype, copy=False)
+    return found, counts
+
+
+def _vote_within(
+    model: Any,
+    X: Any,
+    poll: str,
+    targets: np.ndarray,
+    classes: list[np.ndarray],
+    allow: Callable[[np.ndarray], None],
+) -> tuple[np.ndarray, np.ndarray]:
+    if X is not None:
+        X = model._validated_queries(X)
+    n = (model._fit_X if X is None else X).shape[0]
+    searcher = model._searcher()
+    targets = searcher.kept_targets(targets, np.float64 if poll == "mean" else np.int64)
+    sizes = [each.size for each in classes]
+    if not callable(model.weights):
+        weighting = "same" if model.weights in (None, "uniform") else "inverse"
+        vote = Vote(poll, weighting, targets, sizes, n, may_be_none=True)
+        counts = searcher.vote_within(X, model.radius, vote, model.n_jobs)
+        allow(counts)
+        return vote.outcome, counts
+    found = searcher.within(X, model.radius, True, False, model.n_jobs)
+    counts = np.diff(found.offsets)
+    allow(counts)
+    weights = np.concatenate([np.empty(0), *model.weights(found.split(found.distances))])
+    vote = Vote(poll, "given", targets, sizes, n, may_be_none=True)
+    vote.count_lists(*found._replace(distances=weights).as_votes(), n_threads(model.n_jobs))
+    return vote.outcome, counts

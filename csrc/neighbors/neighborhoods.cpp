@@ -1,0 +1,88 @@
+#include <algorithm>
+#include <cstdlib>
+
+#include "common/blocks.h"
+#include "common/scratch.h"
+#include "neighbors/candidates.h"
+#include "neighbors/neighbors.h"
+
+namespace fastml {
+
+Within::~Within() {
+    for (ptrdiff_t p = 0; pieces && p < blocks * segments; ++p) {
+        std::free(pieces[p].rows);
+        std::free(pieces[p].distances);
+        std::free(pieces[p].offsets);
+    }
+    delete[] pieces;
+}
+
+void Within::count(std::int64_t* counts) const noexcept {
+    for (ptrdiff_t i = 0; i < n_queries; ++i) {
+        counts[i] = 0;
+        for (ptrdiff_t s = 0; s < segments; ++s) {
+            const ptrdiff_t* offsets = pieces[s * blocks + i / block].offsets + i % block;
+            counts[i] += offsets[1] - offsets[0];
+        }
+    }
+}
+
+Status Within::copy(const std::int64_t* offsets, bool sorted, double* distances, std::int64_t* rows,
+                    int n_threads) const noexcept {
+    std::int64_t most = 0;
+    for (ptrdiff_t i = 0; sorted && i < n_queries; ++i)
+        most = std::max(most, offsets[i + 1] - offsets[i]);
+    n_threads = threads_for(passed_over * static_cast<double>(offsets[n_queries]), n_threads);
+    Scratch<Neighbor> scratch(most * n_threads);
+    if (!scratch) return Status::no_memory;
+    constexpr ptrdiff_t together = 256;
+    return parallel(ceil_div(n_queries, together), n_threads, [&](ptrdiff_t t, int worker) {
+        Neighbor* all = scratch.get() + worker * most;
+        const ptrdiff_t end = std::min(n_queries, (t + 1) * together);
+        for (ptrdiff_t i = t * together; i < end; ++i) {
+            std::int64_t at = offsets[i];
+            for (ptrdiff_t s = 0; s < segments; ++s) {
+                const Piece& piece = pieces[s * blocks + i / block];
+                const ptrdiff_t* range = piece.offsets + i % block;
+                for (ptrdiff_t e = range[0]; e < range[1]; ++e, ++at) {
+                    rows[at] = piece.rows[e];
+                    if (distances) distances[at] = piece.distances[e];
+                    if (sorted) all[at - offsets[i]] = {piece.distances[e], piece.rows[e], 0};
+                }
+            }
+            if (!sorted) continue;
+            std::sort(all, all + (at - offsets[i]));
+            for (std::int64_t e = offsets[i]; e < at; ++e) {
+                rows[e] = all[e - offsets[i]].row;
+                if (distances) distances[e] = all[e - offsets[i]].distance;
+            }
+        }
+    });
+}
+
+Status Within::poll(const Vote& vote, ptrdiff_t first, std::int64_t most,
+                    int n_threads) const noexcept {
+    const ptrdiff_t together = 1 + 65536 / (1 + most);
+    n_threads = threads_for(passed_over * static_cast<double>(most) * n_queries * vote.n_outputs,
+                            n_threads);
+    return with_vote(vote, most, n_threads, [&](const Answers<double>& answers) {
+        return parallel(ceil_div(n_queries, together), n_threads, [&](ptrdiff_t t, int worker) {
+            const ptrdiff_t end = std::min(n_queries, (t + 1) * together), at = worker * most;
+            for (ptrdiff_t i = t * together; i < end; ++i) {
+                ptrdiff_t k = 0;
+                for (ptrdiff_t s = 0; s < segments; ++s) {
+                    const Piece& piece = pieces[s * blocks + i / block];
+                    const ptrdiff_t begin = piece.offsets[i % block];
+                    const ptrdiff_t here = piece.offsets[i % block + 1] - begin;
+                    std::copy_n(piece.rows + begin, here, answers.rows + at + k);
+                    if (answers.distances)
+                        std::copy_n(piece.distances + begin, here, answers.distances + at + k);
+                    k += here;
+                }
+                answers.done(first + i, worker, k);
+            }
+        });
+    });
+}
+
+}  // namespace fastml
