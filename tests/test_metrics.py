@@ -151,6 +151,15 @@ def test_argmin_of_sparse_rows_in_blocks(metric, params, as_sparse, monkeypatch)
         same(distance, expected[1])
 
 
+def test_metrics_that_scikit_learn_lists_but_does_not_know():
+    X = rows(9)
+    for module in (ours, stock):
+        with pytest.raises(ValueError, match="Unknown Distance Metric"):
+            module.pairwise_distances(X, metric="wminkowski", w=np.ones(X.shape[1]))
+        with pytest.raises(TypeError):
+            module.pairwise_distances_argmin(X, X, metric="seuclidean")
+
+
 def test_argmin_leaves_hollow_rows_to_scikit_learn():
     X = sparse.random_array((50, 3000), density=0.001, format="csr", rng=np.random.default_rng(0))
     with pytest.raises(fastml.NotAcceleratedError, match="passes over zeros"):
@@ -171,6 +180,7 @@ def test_argmin_leaves_hollow_rows_to_scikit_learn():
         ("correlation", {}),
         ("hamming", {}),
         ("hamming", {"w": np.arange(40.0)}),
+        ("mahalanobis", {"VI": np.diag(np.arange(1.0, 41)) + 0.25}),
         ("matching", {}),
         ("minkowski", {"p": 1}),
         ("minkowski", {"p": 2}),

@@ -7,6 +7,7 @@
 
 #include "common/blocks.h"
 #include "common/isa.h"
+#include "common/nearest_first.h"
 #include "common/scratch.h"
 #include "kdtree/query.h"
 
@@ -45,15 +46,17 @@ Status collect_within(const KDTree<T>& tree, const T* Q, ptrdiff_t n_q, const do
                       std::int64_t* indices, int n_threads) noexcept {
     std::int64_t most = 1;
     for (ptrdiff_t i = 0; i < n_q; ++i) most = std::max(most, offsets[i + 1] - offsets[i]);
-    Scratch<Candidate<T>> candidates(n_threads * aligned(most));
-    if (!candidates) return Status::no_memory;
+    const ptrdiff_t room = aligned(most);
+    Scratch<Candidate<T>> candidates(2 * n_threads * room);
+    Scratch<std::uint64_t> keys(2 * n_threads * room);
+    if (!candidates || !keys) return Status::no_memory;
     const auto run = FML_PICK(choose_within<T>)(tree.metric, tree.d);
     const ptrdiff_t rows = queries_at_once(tree, n_q);
     return parallel(ceil_div(n_q, rows), n_threads, [&](ptrdiff_t b, int worker) {
-        Candidate<T>* found = candidates.get() + worker * aligned(most);
+        Candidate<T>* found = candidates.get() + 2 * worker * room;
         for (ptrdiff_t i = b * rows; i < std::min(n_q, (b + 1) * rows); ++i) {
             const ptrdiff_t n = run(tree, Q + i * tree.d, reach(tree, radius[i]), found);
-            if (sorted) std::sort(found, found + n);
+            if (sorted) sort_nearest_first(found, n, found + room, keys.get() + 2 * worker * room);
             for (ptrdiff_t r = 0; r < n; ++r) {
                 indices[offsets[i] + r] = found[r].row;
                 if (distances)

@@ -38,7 +38,7 @@ cdef extern from "neighbors/neighbors.h" namespace "fastml" nogil:
         Status copy(const int64_t*, bool_t, double*, int64_t*, int) noexcept
 
     Status c_within "fastml::within"[T](
-        const Neighborhood[T]&, const double*, Within&, int) noexcept
+        const Neighborhood[T]&, const double*, Py_ssize_t, Within&, int) noexcept
 
     Status c_within_vote "fastml::within_vote"[T](
         const Neighborhood[T]&, const double*, const CVote&, int64_t*, int) noexcept
@@ -111,8 +111,12 @@ def within(
     bint return_distance,
     bint sort,
     int n_threads,
+    Py_ssize_t itself=0,
 ):
-    """The rows within a radius of each query: offsets, rows, distances (or None)."""
+    """The rows within a radius of each query: offsets, rows, distances (or None).
+
+    With `not_itself`, the first query is row `itself` of the data, and so on.
+    """
     cdef Neighborhood[floating] search
     cdef Within found
     cdef int kind = METRICS[metric]
@@ -123,7 +127,7 @@ def within(
     search.metric, search.not_itself = <Metric>kind, not_itself
     found.with_distances = return_distance or sort
     with nogil:
-        status = c_within(search, &radius[0], found, n_threads)
+        status = c_within(search, &radius[0], itself, found, n_threads)
     check(status)
     found.count(&counts[0])
     offsets = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts)))

@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "common/blocks.h"
+#include "common/nearest_first.h"
 #include "common/scratch.h"
 #include "neighbors/candidates.h"
 #include "neighbors/neighbors.h"
@@ -33,25 +34,32 @@ Status Within::copy(const std::int64_t* offsets, bool sorted, double* distances,
     for (ptrdiff_t i = 0; sorted && i < n_queries; ++i)
         most = std::max(most, offsets[i + 1] - offsets[i]);
     n_threads = threads_for(passed_over * static_cast<double>(offsets[n_queries]), n_threads);
-    Scratch<Neighbor> scratch(most * n_threads);
-    if (!scratch) return Status::no_memory;
-    constexpr ptrdiff_t together = 256;
+    Scratch<Neighbor> scratch(2 * most * n_threads);
+    Scratch<std::uint64_t> keys(2 * most * n_threads);
+    if (!scratch || !keys) return Status::no_memory;
+    const ptrdiff_t together =
+        1 + 65536 / (1 + offsets[n_queries] / std::max<ptrdiff_t>(1, n_queries));
     return parallel(ceil_div(n_queries, together), n_threads, [&](ptrdiff_t t, int worker) {
-        Neighbor* all = scratch.get() + worker * most;
+        Neighbor* all = scratch.get() + 2 * worker * most;
         const ptrdiff_t end = std::min(n_queries, (t + 1) * together);
         for (ptrdiff_t i = t * together; i < end; ++i) {
             std::int64_t at = offsets[i];
             for (ptrdiff_t s = 0; s < segments; ++s) {
                 const Piece& piece = pieces[s * blocks + i / block];
                 const ptrdiff_t* range = piece.offsets + i % block;
-                for (ptrdiff_t e = range[0]; e < range[1]; ++e, ++at) {
-                    rows[at] = piece.rows[e];
-                    if (distances) distances[at] = piece.distances[e];
-                    if (sorted) all[at - offsets[i]] = {piece.distances[e], piece.rows[e], 0};
+                const ptrdiff_t here = range[1] - range[0];
+                if (sorted) {
+                    for (ptrdiff_t e = range[0]; e < range[1]; ++e)
+                        all[at - offsets[i] + e - range[0]] = {piece.distances[e], piece.rows[e],
+                                                               0};
+                } else {
+                    std::copy_n(piece.rows + range[0], here, rows + at);
+                    if (distances) std::copy_n(piece.distances + range[0], here, distances + at);
                 }
+                at += here;
             }
             if (!sorted) continue;
-            std::sort(all, all + (at - offsets[i]));
+            sort_nearest_first(all, at - offsets[i], all + most, keys.get() + 2 * worker * most);
             for (std::int64_t e = offsets[i]; e < at; ++e) {
                 rows[e] = all[e - offsets[i]].row;
                 if (distances) distances[e] = all[e - offsets[i]].distance;

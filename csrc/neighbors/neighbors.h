@@ -63,8 +63,9 @@ struct Within {
                 int n_threads) const noexcept;
 };
 
+// itself: the row that the first query is, with not_itself.
 template <class T>
-Status within(const Neighborhood<T>& in, const double* radius, Within& found,
+Status within(const Neighborhood<T>& in, const double* radius, std::ptrdiff_t itself, Within& found,
               int n_threads) noexcept;
 
 // What they vote for, in memory that does not grow with their number; counts[i] = how many those of

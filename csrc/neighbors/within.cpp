@@ -66,26 +66,56 @@ template <class T> class Ball {
           fallback_(fallback), n_threads_(n_threads), found_(found), exact_(in) {}
 
     Status run() noexcept {
+        Scratch<double> wide(aligned(in_.d) * n_threads_);
+        if (!wide) return Status::no_memory;
+        const bool near = streams(0, in_.n_queries, 0, in_.n, wide.get());
+        return near ? run_stream(wide.get()) : run_filter(wide.get());
+    }
+
+  private:
+    // As many pieces as there are blocks of queries times segments of the data.
+    bool cut(ptrdiff_t block, ptrdiff_t segments) {
+        found_.n_queries = in_.n_queries;
+        found_.block = block;
+        found_.blocks = ceil_div(in_.n_queries, block);
+        found_.segments = segments;
+        found_.pieces = new (std::nothrow) Within::Piece[found_.blocks * segments];
+        return found_.pieces != nullptr;
+    }
+
+    Status run_stream(double* wide) noexcept {
+        // A segment stays in cache while a block of queries goes over it.
+        const ptrdiff_t fitting = (1 << 18) / (in_.d * static_cast<ptrdiff_t>(sizeof(T)));
+        const ptrdiff_t segment = std::max<ptrdiff_t>(256, fitting);
+        const ptrdiff_t block = std::min<ptrdiff_t>(256, ceil_div(in_.n_queries, 8 * n_threads_));
+        if (!cut(block, ceil_div(in_.n, segment))) return Status::no_memory;
+        const ptrdiff_t pieces = found_.blocks * found_.segments;
+        const Status status = parallel(pieces, n_threads_, [&](ptrdiff_t t, int worker) {
+            const ptrdiff_t query = t % found_.blocks * block, begin = t / found_.blocks * segment;
+            const ptrdiff_t n = std::min(block, in_.n_queries - query);
+            if (!stream(query, n, begin, std::min(in_.n, begin + segment),
+                        wide + worker * aligned(in_.d), found_.pieces[t]))
+                failed_ = true;
+        });
+        return failed_ ? Status::no_memory : status;
+    }
+
+    Status run_filter(double* wide) noexcept {
         // The first segment tells whether the filter is of use.
         const ptrdiff_t first = std::min<ptrdiff_t>(std::min(in_.n, plan_.segment), 2048);
-        found_.n_queries = in_.n_queries;
-        found_.block = plan_.block;
-        found_.blocks = ceil_div(in_.n_queries, plan_.block);
         ptrdiff_t segment = plan_.segment;
-        if (found_.blocks < 2 * n_threads_)
+        if (ceil_div(in_.n_queries, plan_.block) < 2 * n_threads_)
             segment = std::min(segment, std::max<ptrdiff_t>(2048, in_.n / (4 * n_threads_)));
         const ptrdiff_t rest = ceil_div(in_.n - first, segment);
-        found_.segments = 1 + rest;
-        found_.pieces = new (std::nothrow) Within::Piece[found_.blocks * found_.segments];
         const ptrdiff_t queries =
             std::max(filter_.padded_rows(), fallback_ ? fallback_->padded_rows() : 0);
         const ptrdiff_t bytes =
             std::max(filter_.scratch_bytes(), fallback_ ? fallback_->scratch_bytes() : 0);
         Scratch<char> scratch(bytes * n_threads_);
         Scratch<Costs> costs(queries * n_threads_);
-        Scratch<double> norms(queries * n_threads_), wide(aligned(in_.d) * n_threads_);
+        Scratch<double> norms(queries * n_threads_);
         Scratch<float> limits(queries * n_threads_);
-        if (!found_.pieces || !scratch || !costs || !norms || !wide || !limits)
+        if (!cut(plan_.block, 1 + rest) || !scratch || !costs || !norms || !limits)
             return Status::no_memory;
 
         const auto search = [&](const Filter& filter, ptrdiff_t piece, ptrdiff_t begin,
@@ -93,7 +123,7 @@ template <class T> class Ball {
             const ptrdiff_t b = piece % found_.blocks;
             const ptrdiff_t query = b * plan_.block;
             const ptrdiff_t n = std::min(plan_.block, in_.n_queries - query);
-            double* q = wide.get() + worker * aligned(in_.d);
+            double* q = wide + worker * aligned(in_.d);
             if (streams(query, n, begin, end, q)) {
                 if (!stream(query, n, begin, end, q, found_.pieces[piece])) failed_ = true;
                 return;
@@ -125,7 +155,6 @@ template <class T> class Ball {
         return failed_ ? Status::no_memory : status;
     }
 
-  private:
     // The radius as exact distances are.
     double reach(ptrdiff_t query) const {
         const double r = radius_[query];
@@ -163,6 +192,7 @@ template <class T> class Ball {
         const bool roots = in_.metric == Metric::euclidean;
         double apart[step];
         ptrdiff_t kept = 0, room = 0;
+        if (!make_room(piece, std::min<ptrdiff_t>(n, 4) * (end - begin), room)) return false;
         for (ptrdiff_t i = 0; i < n; ++i) {
             if (!make_room(piece, kept + (end - begin), room)) return false;
             widened(in_.queries + (first + i) * in_.d, in_.d, q);
@@ -240,23 +270,17 @@ template <class T> class Ball {
     std::atomic<ptrdiff_t> seen_{0}, kept_{0};
 };
 
-// The same, where `itself` is the row that the first query is, or far off.
+}  // namespace
+
 template <class T>
-Status find(const Neighborhood<T>& in, const double* radius, ptrdiff_t itself, Within& found,
-            int n_threads) noexcept {
+Status within(const Neighborhood<T>& in, const double* radius, ptrdiff_t itself, Within& found,
+              int n_threads) noexcept {
+    if (!in.not_itself) itself = -in.n_queries;
     n_threads = threads_for(static_cast<double>(in.n_queries) * in.n * in.d, n_threads);
     const Plan plan(in.n_queries, in.n, in.d, 1, n_threads);
     return with_filters(in, plan.block, [&](const Filter& filter, const Filter* fallback) {
         return Ball<T>(in, radius, itself, plan, filter, fallback, n_threads, found).run();
     });
-}
-
-}  // namespace
-
-template <class T>
-Status within(const Neighborhood<T>& in, const double* radius, Within& found,
-              int n_threads) noexcept {
-    return find(in, radius, in.not_itself ? 0 : -in.n_queries, found, n_threads);
 }
 
 template <class T>
@@ -271,8 +295,7 @@ Status within_vote(const Neighborhood<T>& in, const double* radius, const Vote& 
         some.n_queries = here;
         Within found;
         found.with_distances = vote.weighting != Weighting::same;
-        const ptrdiff_t itself = in.not_itself ? first : -in.n_queries;
-        Status status = find(some, radius + first, itself, found, n_threads);
+        Status status = within(some, radius + first, first, found, n_threads);
         if (status != Status::ok) return status;
         std::int64_t most = 0, total = 0;
         found.count(counts + first);
@@ -289,7 +312,8 @@ Status within_vote(const Neighborhood<T>& in, const double* radius, const Vote& 
 }
 
 #define FML_INSTANTIATE(T)                                                                         \
-    template Status within(const Neighborhood<T>&, const double*, Within&, int) noexcept;          \
+    template Status within(const Neighborhood<T>&, const double*, ptrdiff_t, Within&,              \
+                           int) noexcept;                                                          \
     template Status within_vote(const Neighborhood<T>&, const double*, const Vote&, std::int64_t*, \
                                 int) noexcept;
 FML_INSTANTIATE(float)

@@ -60,10 +60,8 @@ def _refusal(
     if not ONE_PASS[metric] and (_is_hollow(X) or _is_hollow(Y)):
         reason = f"scikit-learn passes over zeros, which {metric} is not compiled to do"
         return Unsupported("X", reason, "leave it at that")
-    if metric == "seuclidean" and "V" not in kwds:
-        return Unsupported("metric_kwargs", "the variances are missing", "pass V")
     if metric in ("minkowski", "p", "seuclidean"):
-        return _metrics.refusal("minkowski" if metric == "p" else metric, X, Y, True, kwds)
+        return _metrics.refusal("minkowski" if metric == "p" else metric, X, kwds)
     if kwds and not (metric == "euclidean" and set(kwds) == {"squared"}):
         return Unsupported("metric_kwargs", f"{metric} is compiled without any", "leave them out")
     return None
@@ -153,6 +151,8 @@ def _in_one_pass(
     dtype = X.dtype
     params: dict[str, Any] = {}
     given, metric = metric, NAMES.get(metric, metric)
+    if metric == "seuclidean" and kwds.get("V") is None:
+        raise TypeError("The 'V' parameter is required for the seuclidean metric.")
     if metric in ("minkowski", "p", "seuclidean"):
         resolved = _metrics.resolve(metric, X, Y, kwds)
         assert resolved is not None  # only a VI may have no root

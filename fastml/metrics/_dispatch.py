@@ -61,7 +61,7 @@ def _distance_refusal(
         return None
     if metric == "mahalanobis" and "VI" not in kwds and np.shape(X)[0] <= np.shape(X)[-1]:
         return Unsupported("X", "the covariance of so few rows is singular", "pass VI")
-    return _metrics.refusal(metric, X, Y, ensure_all_finite, kwds)
+    return _metrics.refusal(metric, X, kwds)
 
 
 @replaces(stock.pairwise_distances, unless=_distance_refusal)
@@ -93,6 +93,8 @@ def pairwise_distances(
             return _as_jobs_do(DISTANCES[metric](X, Y, **kwds), X, Y, n_jobs)
         if issparse(X) or issparse(Y):
             raise TypeError("scipy distance metrics do not support sparse matrices.")
+        if metric not in (*_metrics.COMPILED, *BOOLEAN):
+            raise ValueError(f"Unknown Distance Metric: {metric}")
         if metric in BOOLEAN:
             if X.dtype != bool or (Y is not None and Y.dtype != bool):
                 message = f"Data was converted to boolean for metric {metric}"
@@ -114,6 +116,8 @@ def _by_name(metric: str, X: Any, Y: Any, kwds: dict[str, Any]) -> np.ndarray:
     if resolved is None:
         return stock.pairwise_distances(X, Y, metric, **kwds)
     D = pairs(resolved.metric, resolved.X, resolved.Y, **resolved.params)
+    if metric == "mahalanobis" and not (_metrics.is_finite(X) and _metrics.is_finite(Y)):
+        _metrics.correct_infinite(D, X, Y, kwds["VI"])
     if metric == "correlation":
         # Rows without a direction: SciPy divides by zero, except on the diagonal.
         D[~resolved.X.any(axis=1)] = np.nan

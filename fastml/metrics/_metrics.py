@@ -40,13 +40,10 @@ class Resolved(NamedTuple):
     params: dict[str, Any]
 
 
-def refusal(metric: str, X: Any, Y: Any, ensure_all_finite: Any, kwds: dict) -> Unsupported | None:
+def refusal(metric: str, X: Any, kwds: dict) -> Unsupported | None:
     """Why SciPy has to compute one of its metrics, or to say what is wrong with its parameters."""
-    if metric not in COMPILED:
-        return Unsupported("metric", f"{metric} is not compiled", "use a metric that is")
-    if metric == "mahalanobis" and ensure_all_finite is not True and not is_finite(X, Y):
-        instead = "impute, or use nan_euclidean"
-        return Unsupported("X", "NaN and infinity have no whitened form", instead)
+    if metric not in COMPILED:  # and it is unknown to SciPy too: an error, to be raised
+        return None
     unknown = sorted(set(kwds) - set(COMPILED[metric]))
     if unknown:
         return Unsupported(unknown[0], f"{metric} is compiled without it", "leave it out")
@@ -109,10 +106,13 @@ def resolve(metric: str, X: np.ndarray, Y: np.ndarray, kwds: dict) -> Resolved |
     elif metric == "seuclidean":
         metric, rows = "euclidean", [Z / np.sqrt(np.asarray(kwds["V"], float)) for Z in rows]
     elif metric == "mahalanobis":
-        metric, middle, W = "euclidean", rows[-1].mean(axis=0), _whitening(kwds["VI"])
+        metric, W = "euclidean", _whitening(kwds["VI"])
         if W is None:
             return None
-        rows = [(Z - middle) @ W for Z in rows]
+        finite = [Z[np.isfinite(Z).all(axis=1)] for Z in rows]
+        middle = finite[-1].mean(axis=0) if finite[-1].size else 0.0
+        with np.errstate(invalid="ignore"):
+            rows = [(Z - middle) @ W for Z in rows]
     elif metric == "correlation":
         metric = "cosine_distance"
         w = np.ones(X.shape[1]) if kwds.get("w") is None else np.asarray(kwds["w"], float)
@@ -120,3 +120,15 @@ def resolve(metric: str, X: np.ndarray, Y: np.ndarray, kwds: dict) -> Resolved |
     if metric in ("euclidean", "sqeuclidean") and not is_finite(*rows):
         params["by_differences"] = True
     return Resolved(metric, rows[0], rows[-1], params)
+
+
+def correct_infinite(D: np.ndarray, X: np.ndarray, Y: np.ndarray, VI: Any) -> None:
+    """Mahalanobis distances of rows that are not finite: they have no whitened form."""
+    VI = np.asarray(VI, np.float64)
+    with np.errstate(invalid="ignore"):
+        for rows, others, to in ((X, Y, D), (Y, X, D.T)):
+            for i in np.flatnonzero(~np.isfinite(rows).all(axis=1)):
+                apart = rows[i].astype(np.float64) - others
+                to[i] = np.sqrt(((apart @ VI) * apart).sum(axis=1))
+    if X is Y:
+        np.fill_diagonal(D, 0)

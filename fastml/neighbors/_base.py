@@ -289,12 +289,12 @@ class RadiusNeighbors(FittedNeighbors, RadiusNeighborsMixin):
         check_is_fitted(self)
         if sort_results and not return_distance:
             raise ValueError("return_distance must be True if sort_results is True.")
-        found = self._neighborhoods(X, radius, return_distance, sort_results)
-        rows = found.split(found.rows)
-        return (found.split(found.distances), rows) if return_distance else rows
-
-    def _neighborhoods(self, X, radius=None, return_distance=True, sort=False):
         if X is not None:
             X = self._validated_queries(X)
         radius = self.radius if radius is None else radius
-        return self._searcher().within(X, radius, return_distance, sort, self.n_jobs)
+        search = self._searcher().parts_within
+        found = list(search(X, radius, return_distance, sort_results, self.n_jobs))
+        rows = np.concatenate([part.split(part.rows) for part in found])
+        if not return_distance:
+            return rows
+        return np.concatenate([part.split(part.distances) for part in found]), rows

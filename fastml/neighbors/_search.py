@@ -24,6 +24,9 @@ from fastml.neighbors._spaces import as_floats, space_of
 from fastml.neighbors._sphere import Sphere
 from fastml.neighbors._trees import FEWEST_ROWS, MOST_COLUMNS_FOR_RADIUS, tree_for
 
+# Pairs of rows within a radius that are found at a time.
+AT_ONCE = 1 << 18
+
 
 class Neighborhoods(NamedTuple):
     """Rows near queries: those of query i are `rows[offsets[i]:offsets[i + 1]]`."""
@@ -214,8 +217,9 @@ class Searcher:
             return found.without_themselves() if X is None else found
         if self.sphere is not None and not issparse(X):
             return Neighborhoods(*self.sphere.within(X, radius, sort, n_threads(n_jobs)))
-        if self.space is not None and not issparse(X):
-            return self._rows_within(X, radius, return_distance, sort, n_threads(n_jobs))
+        if self._in_tiles(X):
+            n = (self.X if X is None else X).shape[0]
+            return self._rows_within(X, radius, return_distance, sort, n_threads(n_jobs))(0, n)
         if self.metric == "precomputed" and issparse(self.X if X is None else X):
             return _in_graph(self.X if X is None else X, radius, X is None)
         return self._within_in_chunks(X, radius, sort, n_jobs)
@@ -226,7 +230,7 @@ class Searcher:
         if self._tree_for_radius() and not issparse(X):
             queries = self._for_tree(self.X if X is None else X)
             return self.tree.vote_within(queries, radius, X is None, vote, threads)
-        if self.space is None or self.sphere is not None or issparse(X):
+        if not self._in_tiles(X):
             found = self.within(X, radius, vote.is_weighted, False, n_jobs)
             vote.count_lists(*found.as_votes(), threads)
             return np.diff(found.offsets)
@@ -238,19 +242,51 @@ class Searcher:
         )
         return counts
 
+    def _in_tiles(self, X: Any) -> bool:
+        return self.space is not None and not issparse(X) and not self._tree_for_radius()
+
     def _tree_for_radius(self) -> bool:
         tiles = self.space is not None and self.data.shape[1] > MOST_COLUMNS_FOR_RADIUS
         return self.tree is not None and not tiles
 
+    def parts_within(
+        self, X: Any, radius: Any, return_distance: bool, sort: bool, n_jobs: int | None
+    ) -> Iterator[Neighborhoods]:
+        """The same for some queries after the others: so memory is used again, which is faster."""
+        if not self._in_tiles(X):
+            yield self.within(X, radius, return_distance, sort, n_jobs)
+            return
+        n = (self.X if X is None else X).shape[0]
+        start, some = 0, max(1, AT_ONCE // self.data.shape[0])
+        within = self._rows_within(X, radius, return_distance, sort, n_threads(n_jobs))
+        while start < n:
+            stop = min(n, start + some)
+            found = within(start, stop)
+            yield found
+            some = min(16 * some, 1 + AT_ONCE // (1 + len(found.rows) // (stop - start)))
+            start = stop
+
     def _rows_within(self, X, radius, return_distance, sort, threads):
+        """A function that finds those of queries [start, stop)."""
         queries, data = self._in_one_dtype(X)
         radii = np.require(np.broadcast_to(radius, queries.shape[0]), np.float64, "CA")
-        offsets, rows, distances = native.within(
-            queries, data, self.space.metric, X is None, radii, return_distance, sort, threads
-        )
-        if return_distance and self._in_single_precision(X):
-            distances = distances.astype(np.float32)
-        return Neighborhoods(offsets, rows, distances)
+        single = return_distance and self._in_single_precision(X)
+
+        def within(start: int, stop: int) -> Neighborhoods:
+            offsets, rows, distances = native.within(
+                queries[start:stop],
+                data,
+                self.space.metric,
+                X is None,
+                radii[start:stop],
+                return_distance,
+                sort,
+                threads,
+                start,
+            )
+            return Neighborhoods(offsets, rows, distances.astype(np.float32) if single else distances)
+
+        return within
 
     def _within_in_chunks(self, X, radius, sort, n_jobs):
         n = (self.X if X is None else X).shape[0]
