@@ -445,3 +445,39 @@ def test_radius_regression_where_some_have_no_neighbors(lonely, weights):
         for module in (neighbors, stock)
     )
     np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["KNeighborsClassifier", "KNeighborsRegressor"])
+def test_small_fits_validate_as_scikit_learn_does(name):
+    X, y = np.arange(60.0).reshape(30, 2), np.arange(30) % 3
+    not_finite = np.where(X == 7, np.nan, X)
+    huge = np.full((30, 2), 1e300)  # finite, though squares of it are not
+    ours, theirs = (getattr(module, name)(3) for module in (neighbors, stock))
+    for rows, targets in ((not_finite, y), (X, y[:-1]), (X[:0], y[:0]), (X, None), (X, y * np.nan)):
+        messages = []
+        for model in (ours, theirs):
+            with pytest.raises(ValueError) as error:
+                model.fit(rows, targets)
+            messages.append(str(error.value))
+        assert messages[0] == messages[1]
+    for rows, targets in ((huge, y), (X, y.astype(bool)), (X, y.astype(float)), (X, y[:, None])):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataConversionWarning)
+            predicted = [m.fit(rows, targets).predict(rows[:1]) for m in (ours, theirs)]
+        np.testing.assert_array_equal(*predicted)
+    pd = pytest.importorskip("pandas")
+    named = pd.DataFrame(X, columns=["a", "b"])
+    assert hasattr(ours.fit(named, y), "feature_names_in_")
+    assert not hasattr(ours.fit(X, y), "feature_names_in_")
+    with pytest.raises(ValueError, match="features"):
+        ours.fit(X, y).predict(X[:, :1])
+
+
+def test_so_many_classes_are_questioned():
+    X = np.arange(60.0).reshape(30, 2)
+    for n_classes in (15, 16):
+        for module in (neighbors, stock):
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                module.KNeighborsClassifier(3).fit(X, np.arange(30) % n_classes)
+            assert len(seen) == (n_classes > 15)

@@ -26,6 +26,7 @@ from fastml._runtime.docs import documented_by
 from fastml.metrics._functions import function_refusal
 from fastml.neighbors._kernels import is_kernel
 from fastml.neighbors._search import Searcher
+from fastml.neighbors._plain import is_plain, is_plain_target
 from fastml.neighbors._targets import encode_classes
 
 TREES = {"kd_tree": stock.KDTree, "ball_tree": stock.BallTree}
@@ -75,9 +76,16 @@ class FittedNeighbors:
             "order": "C",
             "ensure_all_finite": "allow-nan" if self.metric == "nan_euclidean" else True,
         }
-        if self.__sklearn_tags__().target_tags.required:
+        plain = is_plain(X) and self.metric != "nan_euclidean"
+        if not self.__sklearn_tags__().target_tags.required:
+            y = None
+        elif y is None or not (plain and is_plain_target(y, len(X))):
             return validate_data(self, X, y, multi_output=True, **options)
-        return validate_data(self, X, **options), None
+        if not plain:
+            return validate_data(self, X, **options), None
+        vars(self).pop("feature_names_in_", None)
+        self.n_features_in_ = X.shape[1]
+        return X, y
 
     def _check_algorithm_metric(self) -> None:
         if is_kernel(self.metric):
@@ -215,14 +223,9 @@ class FittedNeighbors:
         return X
 
     def _is_plain(self, X: Any) -> bool:
-        """Whether validation would hand back `X` itself: it costs more than a small search."""
-        if type(X) is not np.ndarray or X.ndim != 2 or X.dtype.char not in "fd":
-            return False
-        if not X.flags.c_contiguous or X.size == 0 or X.size > 1 << 16:
-            return False
-        if X.shape[1] != vars(self).get("n_features_in_") or hasattr(self, "feature_names_in_"):
-            return False
-        return bool(np.isfinite(np.dot(X.ravel(), X.ravel())))
+        """Whether validation would hand back `X` itself."""
+        names = hasattr(self, "feature_names_in_")
+        return not names and is_plain(X) and X.shape[1] == vars(self).get("n_features_in_")
 
 
 def _kneighbors_not_native(self, X=None, n_neighbors=None, return_distance=True):

@@ -53,17 +53,26 @@ class _Sums(NamedTuple):
         n = self.searcher.X.shape[0]
         with config_context(working_memory=max(PAIRS, 64 * n) * 8 / 2**20):
             for start, table in self.searcher.tables(X, None):
-                u = table / bandwidth
                 if kernel in COMPACT:
-                    least, y = 0.0, np.where(u < 1, COMPACT[kernel](u), 0.0)
+                    least, sums = 0.0, self._sums_within(table, kernel, bandwidth)
                 else:
+                    u = table / bandwidth
                     x = u * u / 2 if kernel == "gaussian" else u
                     least = x.min(axis=1)
                     y = np.exp(least[:, None] - x)
-                sums = y.sum(axis=1) if self.weights is None else y @ self.weights
+                    sums = y.sum(axis=1) if self.weights is None else y @ self.weights
                 with np.errstate(divide="ignore"):
-                    out[start : start + len(u)] = np.log(sums) - least
+                    out[start : start + len(table)] = np.log(sums) - least
         return out
+
+    def _sums_within(self, table: np.ndarray, kernel: str, bandwidth: float) -> np.ndarray:
+        """Of compact kernels, which most distances are beyond."""
+        near = np.flatnonzero(table < bandwidth)
+        query, rows = np.divmod(near, table.shape[1])
+        y = np.broadcast_to(COMPACT[kernel](table.ravel()[near] / bandwidth), near.shape)
+        if self.weights is not None:
+            y = y * self.weights[rows]
+        return np.bincount(query, y, len(table))
 
     def _near(self, X: np.ndarray, kernel: str, bandwidth: float) -> np.ndarray:
         """From what is within the bandwidth, so many queries at a time as have few neighbours."""
@@ -93,10 +102,6 @@ COMPACT: dict[str, Callable[[np.ndarray], Any]] = {
 }
 # Distances at a time, and how few of them scikit-learn's tree finds sooner.
 PAIRS, FEW = 1 << 20, 20_000
-# Rows of which scikit-learn's tree passes over more than compiled tables make up for.
-MOST_IN_TABLES = 20_000
-# Metrics that have a compiled tree, beyond those that are the Euclidean distance of other rows.
-IN_TREES = ("haversine", "minkowski", "p")
 # How tables call what trees have another name for.
 NAMES = {"infinity": "chebyshev", "p": "minkowski"}
 
@@ -104,11 +109,6 @@ NAMES = {"infinity": "chebyshev", "p": "minkowski"}
 def _not_native(self, X):
     if self.metric == "pyfunc":
         return Unsupported("metric", "functions are not compiled here", "use a metric by name")
-    if self.kernel in COMPACT and len(self.tree_.data) > MOST_IN_TABLES:
-        params = self.metric_params or {}
-        if space_of(self.metric, params) is None and self.metric not in IN_TREES:
-            reason = "scikit-learn's tree passes over what is beyond the bandwidth"
-            return Unsupported("metric", f"of {self.metric} distances {reason}", "leave it at that")
     return None
 
 

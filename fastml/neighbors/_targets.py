@@ -20,9 +20,12 @@ def encode_classes(model: Any, y: np.ndarray) -> None:
             DataConversionWarning,
             stacklevel=3,
         )
-    check_classification_targets(y)
     columns = y.reshape(y.shape[0], -1)
     encoded = [np.unique(column, return_inverse=True) for column in columns.T]
+    # Whole numbers are classes, at most too many of them.
+    plain = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iub"
+    if not plain or 2 * encoded[0][0].size + 1 >= y.size:
+        check_classification_targets(y)
     model.classes_ = [classes for classes, _ in encoded]
     model._y = np.stack([codes.ravel() for _, codes in encoded], axis=1).astype(np.intp)
     if not model.outputs_2d_:

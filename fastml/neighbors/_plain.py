@@ -1,0 +1,29 @@
+"""Arrays that validation would hand back as they are: it costs more than small fits and searches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+LARGEST = 1 << 16  # beyond, validation does not count
+
+
+def is_plain(X: Any) -> bool:
+    """Whether `X` is a small table of finite floats, in C order."""
+    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype.char not in "fd":
+        return False
+    if not X.flags.c_contiguous or X.size == 0 or X.size > LARGEST:
+        return False
+    return is_finite(X)
+
+
+def is_plain_target(y: Any, n: int) -> bool:
+    """Whether `y` has a whole or finite number, or a row of them, for each of `n` rows."""
+    if type(y) is not np.ndarray or y.ndim not in (1, 2) or y.shape[0] != n or y.size == 0:
+        return False
+    return y.dtype.kind in "iub" or (y.dtype.char in "fd" and is_finite(np.ascontiguousarray(y)))
+
+
+def is_finite(X: np.ndarray) -> bool:
+    return bool(np.isfinite(np.dot(X.ravel(), X.ravel())))
