@@ -155,6 +155,20 @@ void gather_sums(const double* q, const T* X, std::ptrdiff_t d, const std::int32
     }
 }
 
+// The same where values follow the row, which are read with it: `kept` has ones for those of the row
+// in its last vector, and zeros.
+template <class Term, class T>
+FML_INLINE Simd<double>::Vec parts_of_sum(const double* q, const T* x, std::ptrdiff_t d,
+                                          const Simd<double>::Vec& kept) {
+    using Vec = Simd<double>::Vec;
+    constexpr int lanes = Simd<double>::lanes;
+    Vec sum{};
+    std::ptrdiff_t p = 0;
+    for (; p + lanes <= d; p += lanes)
+        sum = Term::add(sum, load<Vec>(q + p), load_as<double>(x + p));
+    return p == d ? sum : Term::add(sum, load<Vec>(q + p), load_as<double>(x + p) * kept);
+}
+
 // The same of rows that follow each other: as many at a time as there are lanes, to sum across all
 // of them at once.
 template <class Term, class T>
@@ -162,7 +176,16 @@ void stream_sums(const double* q, const T* X, std::ptrdiff_t d, std::ptrdiff_t n
                  double* out) {
     using Vec = Simd<double>::Vec;
     constexpr int lanes = Simd<double>::lanes;
+    double ones[lanes];
+    for (int l = 0; l < lanes; ++l) ones[l] = l < d % lanes;
+    const Vec kept = load<Vec>(ones);
     std::ptrdiff_t j = 0;
+    for (; (n_rows - j - lanes) * d >= lanes; j += lanes) {
+        Vec sums[lanes];
+        FML_UNROLL
+        for (int r = 0; r < lanes; ++r) sums[r] = parts_of_sum<Term>(q, X + (j + r) * d, d, kept);
+        store(out + j, sums_of<double>(sums));
+    }
     for (; j + lanes <= n_rows; j += lanes) {
         Vec sums[lanes];
         FML_UNROLL

@@ -25,8 +25,8 @@ from fastml._runtime.dispatch import Unsupported, accelerated
 from fastml._runtime.docs import documented_by
 from fastml.metrics._functions import function_refusal
 from fastml.neighbors._kernels import is_kernel
-from fastml.neighbors._search import Searcher
 from fastml.neighbors._plain import is_plain, is_plain_target
+from fastml.neighbors._search import Searcher
 from fastml.neighbors._targets import encode_classes
 
 TREES = {"kd_tree": stock.KDTree, "ball_tree": stock.BallTree}

@@ -1,4 +1,4 @@
-"""Arrays that validation would hand back as they are: it costs more than small fits and searches."""
+"""Arrays that validation would hand back as they are: it costs more than a small fit or search."""
 
 from __future__ import annotations
 

@@ -284,7 +284,9 @@ class Searcher:
                 threads,
                 start,
             )
-            return Neighborhoods(offsets, rows, distances.astype(np.float32) if single else distances)
+            if single:
+                distances = distances.astype(np.float32)
+            return Neighborhoods(offsets, rows, distances)
 
         return within
 
