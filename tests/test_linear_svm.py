@@ -247,6 +247,77 @@ def test_rows_without_weight_do_not_count():
         LinearSVC().fit(X, y, sample_weight=-np.ones(90))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dense", [True, False])
+def test_halves_of_rows_find_the_optimum(kind, dense):
+    """Rows that have little in common are descended by halves; on one thread as on two."""
+    rng = np.random.default_rng(0)
+    n, d = (131, 1_001) if dense else (1_501, 4_000)
+    X = rng.normal(size=(n, d)) if dense else sparse.random(n, d, 0.02, "csr", rng=rng)
+    X = X if dense else sparse.csr_matrix((X.data - 0.5, X.indices, X.indptr), X.shape)
+    regression, squared = KINDS[kind]
+    b = X @ rng.normal(size=d) + rng.normal(size=n)
+    b = b if regression else np.where(b > 0, 1.0, -1.0)
+    C = rng.uniform(0.2, 2, n)
+    problem = {"bias": 0.1, "regression": regression, "squared": squared}
+    problem["epsilon"] = 0.1 if regression else 0.0
+    w, solver = solved("descent", X, b, C, 1, 1e-8, **problem)
+    assert solver.converged and (solver.halves or solver.n_iter > 32)
+    primal = primal_naive(X, b, C, w, **problem)
+    assert solver.primal == pytest.approx(primal, rel=1e-9)
+    assert -1e-9 * primal <= solver.gap <= 1e-6 * primal
+    same, _ = solved("descent", X, b, C, 2, 1e-8, **problem)
+    np.testing.assert_array_equal(same, w)
+
+
+def test_rows_that_share_their_mean_stay_together():
+    X, score, C = data(300, 1_500)
+    b = np.where(score > 0, 1.0, -1.0)
+    problem = {"bias": 1.0, "epsilon": 0.0, "regression": False, "squared": True}
+    assert not solved("descent", X + 1, b, C, 2, 1e-3, **problem)[1].halves
+    assert solved("descent", X, b, C, 2, 1e-3, **problem)[1].halves
+
+
+def test_many_halved_problems_are_the_same_on_any_number_of_threads():
+    rng = np.random.default_rng(0)
+    X = sparse.random(1_200, 3_000, 0.03, "csr", rng=rng)
+    X.data -= 0.5
+    y = (X @ rng.normal(size=(3_000, 5))).argmax(axis=1)
+    fits = []
+    for threads in (1, 2, 5):
+        with fastml.config_context(threads=threads):
+            fits.append(LinearSVC(C=0.5, random_state=0).fit(X, y).coef_)
+    for coef in fits[1:]:
+        np.testing.assert_array_equal(coef, fits[0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_repeats_are_found(dtype):
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        lengths = rng.integers(0, 4, size=7)
+        indptr = np.r_[0, lengths.cumsum()].astype(np.int32)
+        indices = rng.integers(9, size=indptr[-1]).astype(np.int32)
+        X = sparse.csr_matrix((np.ones(len(indices), dtype), indices, indptr), (7, 9))
+        rows = np.split(indices, indptr[1:-1])
+        assert native.repeats(Rows(X)) == any(len(set(row)) < len(row) for row in rows)
+
+
+def test_the_order_of_entries_is_of_no_account():
+    X, score, _ = data(60, 200)
+    X = sparse_data(X)
+    turned = X.copy()
+    for i in range(60):
+        row = slice(X.indptr[i], X.indptr[i + 1])
+        turned.indices[row] = X.indices[row][::-1]
+        turned.data[row] = X.data[row][::-1]
+    turned.has_sorted_indices = False
+    before = turned.indices.copy()
+    a, b = (LinearSVC(tol=1e-8).fit(rows, score > 0) for rows in (X, turned))
+    np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-6)
+    np.testing.assert_array_equal(turned.indices, before)
+
+
 def test_duplicate_entries_are_added():
     X = sparse.csr_matrix(([1.0, 2, -1, 3], [0, 0, 1, 0], [0, 2, 3, 4]), shape=(3, 2))
     twice = LinearSVC(dual=True).fit(X, [0, 1, 0])

@@ -27,6 +27,7 @@ cdef extern from "linear_svm/linear_svm.h" namespace "fastml" nogil:
     cdef cppclass CSolver "fastml::Solver":
         bool_t done
         bool_t converged
+        bool_t halves
         int n_iter
         double primal
         double gap
@@ -49,6 +50,7 @@ cdef extern from "linear_svm/linear_svm.h" namespace "fastml" nogil:
     Status c_scores "fastml::scores"[T](
         const CRows[T]&, const double*, const double*, Py_ssize_t, double*, int) noexcept
 
+    Status c_repeats "fastml::repeats"[T](const CRows[T]&, bool_t*) noexcept
     Status c_combine "fastml::combine"[T](
         const CRows[T]&, double, const double*, double*, int) noexcept
 
@@ -71,6 +73,10 @@ cdef class Solver:
     @property
     def converged(self):
         return self.c.converged
+
+    @property
+    def halves(self):
+        return self.c.halves
 
     @property
     def n_iter(self):
@@ -210,6 +216,26 @@ def advance(list solvers, bint apart, int n_threads):
     with nogil:
         status = c_advance(<CSolver* const*>&pointers[0], n, apart, n_threads)
     check(status)
+
+
+def repeats(Rows rows):
+    """Whether a sparse row has a column twice."""
+    cdef CRows[float] single
+    cdef CRows[double] double_
+    cdef bint is_single = rows.X.dtype == "float32"
+    cdef bool_t result = False
+    cdef Status status
+    if is_single:
+        single = of[float](rows, NULL)
+    else:
+        double_ = of[double](rows, NULL)
+    with nogil:
+        if is_single:
+            status = c_repeats(single, &result)
+        else:
+            status = c_repeats(double_, &result)
+    check(status)
+    return bool(result)
 
 
 def combine(

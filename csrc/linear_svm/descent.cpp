@@ -21,14 +21,22 @@ constexpr double small_gap = 1e-3;
 // At what the Gram matrix has rounded away.
 constexpr int most_looks = 6;
 
+// Stored entries from which on halves of the rows are worth a thread each: sweeps that take a tenth
+// of a millisecond and more. Rows, at least; and how much of a row may be the mean of all, or halves
+// undo what they both do.
+constexpr double worth_halves = 1e5, most_common = 0.1;
+constexpr ptrdiff_t least_halves = 64;
+// Sweeps by halves: what has not converged by then asks for more than they can tell.
+constexpr int most_halved = 32;
+
 template <class T> class CoordinateDescent final : public Solver {
   public:
     // K: the Gram matrix, or null.
     CoordinateDescent(const Rows<T>& X, const float* K, const Problem& problem,
                       const Limits& limits)
-        : problem_(problem), limits_(limits), passes_(X, problem.bias),
-          momentum_(passes_, problem.epsilon), K_(K), n_(passes_.n), rows_(n_), a_(n_), z_(n_),
-          w_(passes_.width), order_(n_) {
+        : problem_(problem), limits_(limits), passes_(X, problem.bias), momentum_(passes_, problem),
+          K_(K), n_(passes_.n), rows_(n_), a_(n_), z_(n_), w_(passes_.width),
+          other_(K ? 0 : passes_.width), order_(n_) {
         if (!ok()) return;
         std::fill_n(a_.get(), n_, 0.0);
         std::fill_n(z_.get(), n_, 0.0);
@@ -47,29 +55,35 @@ template <class T> class CoordinateDescent final : public Solver {
               0};
         w = w_.get();
     }
-    bool ok() const { return passes_ && momentum_ && rows_ && a_ && z_ && w_ && order_; }
+    bool ok() const { return passes_ && momentum_ && rows_ && a_ && z_ && w_ && other_ && order_; }
 
     Status advance(int n_threads) noexcept override {
-        if (n_iter == 0) start();
+        if (n_iter == 0) {
+            const Status status = start(n_threads);
+            if (status != Status::ok) return status;
+        }
         const auto by_rows = FML_PICK(sweep_rows<T>);
         const auto by_gram = FML_PICK(sweep_gram<float>);
         const double each = K_ ? static_cast<double>(n_) * n_ : 2 * passes_.entries;
         for (double work = 0; work < round_work && !done && n_iter < limits_.max_iter;
              work += each) {
             const bool all = s_.active == n_;
+            Status status = Status::ok;
             if (K_)
                 by_gram(K_, s_);
+            else if (halves)
+                status = sweep_halves(n_threads);
             else
                 by_rows(passes_.X, s_);
+            if (status != Status::ok) return status;
             if (++n_iter == 1) first_ = s_.sum;
-            Status status = Status::ok;
             if (small(s_.sum, s_.worst, K_ ? 0.25 : 0.5)) {
                 look_at_all();
                 if (all && K_) status = look_at_rows(n_threads);
                 if (all && !K_) done = converged = true;
-            } else if (!K_) {
-                status = go_on(n_threads);
             }
+            if (status == Status::ok && !K_) status = go_on(n_threads);
+            if (n_iter == most_halved) halves = false;
             if (status != Status::ok) return status;
         }
         done = done || n_iter >= limits_.max_iter;
@@ -90,32 +104,49 @@ template <class T> class CoordinateDescent final : public Solver {
         s_.shrinks = 1e300;
     }
 
-    // Between sweeps: ends where the gap is as small as other methods leave it.
-    Status go_on(int n_threads) {
-        const double enough = small_gap * limits_.tol;
-        if (s_.gap <= next_gap_ && s_.gap <= enough * dual()) {
-            next_gap_ = s_.gap / 2;
-            const Status status = refresh(n_threads);
-            if (status != Status::ok) return status;
-            evaluate();
-            done = converged = gap <= enough * primal;
-            if (done) return status;
-            look_at_all();
-        }
-        // It is linear in the columns: where rows have few entries, only after some sweeps.
-        const double moves = 32 * static_cast<double>(passes_.width) / passes_.entries;
-        if (n_iter % (1 + static_cast<int>(moves)) != 0) return Status::ok;
-        return momentum_.move(rows_.get(), w_.get(), n_threads);
+    // Each half of the rows on its own copy of w, side by side; who is in which half changes.
+    Status sweep_halves(int n_threads) {
+        const auto by_rows = FML_PICK(sweep_rows<T>);
+        const ptrdiff_t middle = s_.active / 2;
+        Descent half[2] = {s_, s_};
+        half[0].active = middle;
+        half[1].active = s_.active - middle;
+        half[1].order += middle;
+        half[1].at = other_.get();
+        half[1].state *= 0x9e3779b97f4a7c15ull;
+        const Status status =
+            parallel(2, n_threads, [&](ptrdiff_t h, int) { by_rows(passes_.X, half[h]); });
+        s_.state = half[0].state;
+        s_.worst = std::max(half[0].worst, half[1].worst);
+        s_.sum = half[0].sum + half[1].sum;
+        s_.gap = half[0].gap + half[1].gap;
+        s_.shrinks = s_.worst > 0 ? s_.worst : 1e300;
+        // Those still looked at come first again, and a quarter of them changes sides.
+        ptrdiff_t low = half[0].active, high = middle + half[1].active;
+        s_.active = half[0].active + half[1].active;
+        while (low < middle && high > middle) std::swap(order_[low++], order_[--high]);
+        const ptrdiff_t quarter = s_.active / 4;
+        std::swap_ranges(order_.get() + quarter, order_.get() + 2 * quarter,
+                         order_.get() + s_.active / 2);
+        return status;
     }
 
-    double dual() const {
-        double sum = -dot(w_.get(), w_.get(), passes_.width) / 2;
-        for (ptrdiff_t i = 0; i < n_; ++i) {
-            const Coordinate& row = rows_[i];
-            sum +=
-                row.b * row.a - problem_.epsilon * std::fabs(row.a) - row.curve * row.a * row.a / 2;
-        }
-        return sum;
+    // Between sweeps: on from here, or the end where the gap is as small as other methods leave it.
+    Status go_on(int n_threads) {
+        // Momentum is linear in the columns: where rows have few entries, only after some sweeps.
+        const double moves = 32 * static_cast<double>(passes_.width) / passes_.entries;
+        if (!halves && (done || n_iter % (1 + static_cast<int>(moves)) != 0)) return Status::ok;
+        Status status =
+            momentum_.move(rows_.get(), w_.get(), halves ? other_.get() : nullptr, n_threads);
+        const double enough = small_gap * limits_.tol;
+        if (status != Status::ok || done || s_.gap > next_gap_ || s_.gap > enough * momentum_.dual)
+            return status;
+        next_gap_ = s_.gap / 2;
+        if ((status = refresh(n_threads)) != Status::ok) return status;
+        evaluate();
+        done = converged = gap <= enough * primal;
+        if (!done) look_at_all();
+        return status;
     }
 
     // What the rounding of K did to X w. Where that does not get small, rows take over.
@@ -141,7 +172,7 @@ template <class T> class CoordinateDescent final : public Solver {
         return status;
     }
 
-    void start() {
+    Status start(int n_threads) {
         const Problem& p = problem_;
         if (!K_) passes_.bodies.norms(passes_.X, passes_.bias, 0, n_, z_.get());
         for (ptrdiff_t i = 0; i < n_; ++i) {
@@ -161,8 +192,31 @@ template <class T> class CoordinateDescent final : public Solver {
                         size};
             order_[i] = static_cast<std::int32_t>(i);
         }
+        Status status = Status::ok;
+        if (!K_) {
+            momentum_.start(rows_.get(), w_.get());
+            status = compare(n_threads);
+        }
         std::fill_n(z_.get(), n_, 0.0);
-        if (!K_) momentum_.start(rows_.get(), w_.get());
+        return status;
+    }
+
+    // Whether rows, whose squared norms are z, have little in common: then halves of them hardly
+    // meet, and have a copy of w each.
+    Status compare(int n_threads) {
+        const Rows<T>& X = passes_.X;
+        const double stored = X.indptr ? X.indptr[n_] : static_cast<double>(n_) * X.d;
+        if (n_ < least_halves || stored < worth_halves) return Status::ok;
+        std::fill_n(a_.get(), n_, 1.0);
+        const Status status = passes_.sweep(nullptr, nullptr, a_.get(), other_.get(), n_threads,
+                                            [](ptrdiff_t, ptrdiff_t, ptrdiff_t) {});
+        double norms = 0;
+        for (ptrdiff_t i = 0; i < n_; ++i) norms += z_[i];
+        const double common = dot(other_.get(), other_.get(), passes_.width);
+        halves = common < most_common * static_cast<double>(n_) * norms;
+        std::fill_n(other_.get(), passes_.width, 0.0);
+        std::fill_n(a_.get(), n_, 0.0);
+        return status;
     }
 
     // a by itself, w = X'a (where it is not kept up to date), z = X w.
@@ -199,7 +253,7 @@ template <class T> class CoordinateDescent final : public Solver {
     const float* K_;
     const ptrdiff_t n_;
     Scratch<Coordinate> rows_;
-    Scratch<double> a_, z_, w_;
+    Scratch<double> a_, z_, w_, other_;
     Scratch<std::int32_t> order_;
     Descent s_{};
     double first_ = 0;         // the sum of violations in the first one

@@ -22,16 +22,19 @@ FML_INLINE void axpy(const T* x, std::ptrdiff_t n, double a, double* y) {
 template <class T> struct FromRows {
     const Rows<T>& X;
     double bias;
-    FML_INLINE double product(const Descent& s, std::ptrdiff_t i) const {
-        const double last = bias * s.at[X.d];
-        return (X.indptr ? sparse_dot(X, i, s.at) : dense_dot(X.data + i * X.d, X.d, s.at)) + last;
+    FML_INLINE double product(const Descent& s, const Coordinate& row) const {
+        const T* x = X.data + row.first;
+        const double z = X.indptr ? sparse_dot(x, X.indices + row.first, row.size, s.at)
+                                  : dense_dot(x, row.size, s.at);
+        return z + bias * s.at[X.d];
     }
-    FML_INLINE void add(const Descent& s, std::ptrdiff_t i, double change) const {
+    FML_INLINE void add(const Descent& s, const Coordinate& row, double change) const {
+        const T* x = X.data + row.first;
         s.at[X.d] += change * bias;
         if (X.indptr)
-            add_row(X, i, change, s.at);
+            sparse_add(x, X.indices + row.first, row.size, change, s.at);
         else
-            axpy(X.data + i * X.d, X.d, change, s.at);
+            axpy(x, row.size, change, s.at);
     }
     // Rows come in no order that the machine could foresee.
     FML_INLINE void soon(const Coordinate& row) const {
@@ -46,9 +49,11 @@ template <class T> struct FromRows {
 };
 template <class T> struct FromGram {
     const T* K;
-    FML_INLINE double product(const Descent& s, std::ptrdiff_t i) const { return s.at[i]; }
-    FML_INLINE void add(const Descent& s, std::ptrdiff_t i, double change) const {
-        axpy(K + i * s.n, s.n, change, s.at);
+    FML_INLINE double product(const Descent& s, const Coordinate& row) const {
+        return s.at[&row - s.rows];
+    }
+    FML_INLINE void add(const Descent& s, const Coordinate& row, double change) const {
+        axpy(K + (&row - s.rows) * s.n, s.n, change, s.at);
     }
     FML_INLINE void soon(const Coordinate&) const {}
 };
@@ -85,7 +90,7 @@ template <class Source> FML_INLINE void sweep(const Source& source, Descent& s) 
         const std::ptrdiff_t i = s.order[t];
         Coordinate& row = s.rows[i];
         const double a = row.a;
-        const double G = source.product(s, i) - row.b + row.curve * a;
+        const double G = source.product(s, row) - row.b + row.curve * a;
         const double violation = violation_of(row, G, epsilon);
         if (violation <= 0) {
             if (violation < -s.shrinks) {
@@ -101,7 +106,7 @@ template <class Source> FML_INLINE void sweep(const Source& source, Descent& s) 
         // The row's part of it, before the step.
         const double room = row.a > a ? row.high - a : a - row.low;
         gap += violation * (row.curve > 0 ? violation / (2 * row.curve) : room);
-        source.add(s, i, row.a - a);
+        source.add(s, row, row.a - a);
     }
     s.worst = worst;
     s.sum = sum;

@@ -40,6 +40,7 @@ class Solver {
     virtual Status advance(int n_threads) noexcept = 0;
 
     bool done = false, converged = false;
+    bool halves = false;  // two threads are of use to it, however short its rounds
     int n_iter = 0;
     double primal = 0, gap = 0;  // of the last w; the gap is exact once done
     const double* w = nullptr;   // (X.d + 1), or (X.d + 1, classes)
@@ -88,14 +89,17 @@ template <class T>
 Solver* compatibility(const T* psi, const std::int32_t* codes, const double* C, std::ptrdiff_t n,
                       std::ptrdiff_t k, std::ptrdiff_t D, const Limits&) noexcept;
 
-// One round of every solver that is not done: side by side where `apart`, else one after the other
-// with all threads each.
+// One round of every solver that is not done: side by side where `apart`, unless those that go by
+// halves are faster as below, else one after the other with all threads each.
 Status advance(Solver* const* solvers, std::ptrdiff_t count, bool apart, int n_threads) noexcept;
 
 // scores (n, k) = X W' + offsets, W (k, d), with sums in double.
 template <class T>
 Status scores(const Rows<T>& X, const double* W, const double* offsets, std::ptrdiff_t k,
               double* out, int n_threads) noexcept;
+
+// Whether a row has a column twice.
+template <class T> Status repeats(const Rows<T>& X, bool* result) noexcept;
 
 // out (X.d + 1) = X'a, a (n).
 template <class T>

@@ -58,6 +58,8 @@ Status advance(Solver* const* solvers, ptrdiff_t count, bool apart, int n_thread
     for (ptrdiff_t k = 0; k < count; ++k)
         if (!solvers[k]->done) open[n_open++] = solvers[k];
     std::fill_n(statuses.get(), count, Status::ok);
+    // Two threads each, one after the other, against one each, as many as there are at a time.
+    if (n_open && open[0]->halves) apart = 2 * ceil_div(n_open, n_threads) < n_open;
     const int within = apart ? 1 : n_threads;
     if (apart && n_open > 1) {
         const Status status = parallel(
@@ -97,6 +99,24 @@ template Status scores(const Rows<float>&, const double*, const double*, ptrdiff
                        int) noexcept;
 template Status scores(const Rows<double>&, const double*, const double*, ptrdiff_t, double*,
                        int) noexcept;
+
+template <class T> Status repeats(const Rows<T>& X, bool* result) noexcept {
+    Scratch<std::int32_t> last(X.d);  // the row that a column was last seen in
+    if (!last) return Status::no_memory;
+    std::fill_n(last.get(), X.d, -1);
+    *result = false;
+    for (std::int32_t i = 0; i < X.n && !*result; ++i) {
+        bool again = false;
+        for (std::int32_t q = X.indptr[i]; q < X.indptr[i + 1]; ++q) {
+            again |= last[X.indices[q]] == i;
+            last[X.indices[q]] = i;
+        }
+        *result = again;
+    }
+    return Status::ok;
+}
+template Status repeats(const Rows<float>&, bool*) noexcept;
+template Status repeats(const Rows<double>&, bool*) noexcept;
 
 template <class T>
 Status combine(const Rows<T>& X, double bias, const double* a, double* out,

@@ -2,10 +2,8 @@
 #include "common/gemm.inl.h"
 
 template <class T>
-FML_INLINE double sparse_dot(const Rows<T>& X, std::ptrdiff_t i, const double* w) {
-    const std::ptrdiff_t first = X.indptr[i], size = X.indptr[i + 1] - first;
-    const T* x = X.data + first;
-    const std::int32_t* at = X.indices + first;
+FML_INLINE double sparse_dot(const T* x, const std::int32_t* at, std::ptrdiff_t size,
+                             const double* w) {
     double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
     std::ptrdiff_t q = 0;
     for (; q + 4 <= size; q += 4) {
@@ -16,6 +14,11 @@ FML_INLINE double sparse_dot(const Rows<T>& X, std::ptrdiff_t i, const double* w
     }
     for (; q < size; ++q) s0 += x[q] * w[at[q]];
     return (s0 + s1) + (s2 + s3);
+}
+template <class T>
+FML_INLINE double sparse_dot(const Rows<T>& X, std::ptrdiff_t i, const double* w) {
+    const std::ptrdiff_t first = X.indptr[i];
+    return sparse_dot(X.data + first, X.indices + first, X.indptr[i + 1] - first, w);
 }
 
 // One row; four sums, or each would wait for the one before.
@@ -69,23 +72,26 @@ void margins_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, c
 }
 
 template <class T>
+FML_INLINE void sparse_add(const T* x, const std::int32_t* at, std::ptrdiff_t size, double a,
+                           double* u) {
+    std::ptrdiff_t q = 0;
+    // No column comes twice: the next need not wait for the last to be stored.
+    for (; q + 4 <= size; q += 4) {
+        double *u0 = u + at[q], *u1 = u + at[q + 1], *u2 = u + at[q + 2], *u3 = u + at[q + 3];
+        const double v0 = *u0 + a * x[q], v1 = *u1 + a * x[q + 1];
+        const double v2 = *u2 + a * x[q + 2], v3 = *u3 + a * x[q + 3];
+        *u0 = v0;
+        *u1 = v1;
+        *u2 = v2;
+        *u3 = v3;
+    }
+    for (; q < size; ++q) u[at[q]] += a * x[q];
+}
+template <class T>
 FML_INLINE void add_row(const Rows<T>& X, std::ptrdiff_t i, double a, double* u) {
     if (X.indptr) {
-        const std::ptrdiff_t first = X.indptr[i], size = X.indptr[i + 1] - first;
-        const T* x = X.data + first;
-        const std::int32_t* at = X.indices + first;
-        std::ptrdiff_t q = 0;
-        // No column comes twice: the next need not wait for the last to be stored.
-        for (; q + 4 <= size; q += 4) {
-            double *u0 = u + at[q], *u1 = u + at[q + 1], *u2 = u + at[q + 2], *u3 = u + at[q + 3];
-            const double v0 = *u0 + a * x[q], v1 = *u1 + a * x[q + 1];
-            const double v2 = *u2 + a * x[q + 2], v3 = *u3 + a * x[q + 3];
-            *u0 = v0;
-            *u1 = v1;
-            *u2 = v2;
-            *u3 = v3;
-        }
-        for (; q < size; ++q) u[at[q]] += a * x[q];
+        const std::ptrdiff_t first = X.indptr[i];
+        sparse_add(X.data + first, X.indices + first, X.indptr[i + 1] - first, a, u);
         return;
     }
     const T* x = X.data + i * X.d;

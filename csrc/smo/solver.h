@@ -75,9 +75,9 @@ constexpr ptrdiff_t whole_set = 768, least_first_set = 192, first_set = 512, las
                     last_precise_set = 1024, most_newton = 512;
 constexpr int rounds_of_size = 24;
 
-// Steps after which a problem without a limit ends as one that reached it: a minute or two of a small
+// Steps after which a problem without a limit ends as one that reached it: half a minute or so of a small
 // one, and many times what one takes whose C is not enormous.
-constexpr std::int64_t most_steps = 50'000'000, most_steps_each = 5'000;
+constexpr std::int64_t most_steps = 20'000'000, most_steps_each = 5'000;
 
 // Everything of a working set but its variables.
 template <class T> struct SetMemory {

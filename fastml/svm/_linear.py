@@ -17,6 +17,8 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from fastml._native import linear_svm as native
+from fastml._native.rows import Rows
 from fastml._runtime.callbacks import CallbackSupportMixin, fit_context, fit_task
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
@@ -48,7 +50,8 @@ class _LinearMachine(Checked, Versioned, CallbackSupportMixin):
         )
         if issparse(X):
             X = with_short_indices(X)
-            if not X.has_canonical_format:
+            # The order of columns is of no account, and sorting them would take long.
+            if not X.has_canonical_format and native.repeats(Rows(X)):
                 X = X.copy()
                 X.sum_duplicates()
         return X, y
