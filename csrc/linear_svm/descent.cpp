@@ -68,6 +68,7 @@ template <class T> class CoordinateDescent final : public Solver {
         for (double work = 0; work < round_work && !done && n_iter < limits_.max_iter;
              work += each) {
             const bool all = s_.active == n_;
+            swept_ += passes_.entries * static_cast<double>(s_.active) / static_cast<double>(n_);
             Status status = Status::ok;
             if (K_)
                 by_gram(K_, s_);
@@ -133,11 +134,15 @@ template <class T> class CoordinateDescent final : public Solver {
 
     // Between sweeps: on from here, or the end where the gap is as small as other methods leave it.
     Status go_on(int n_threads) {
-        // Momentum is linear in the columns: where rows have few entries, only after some sweeps.
-        const double moves = 32 * static_cast<double>(passes_.width) / passes_.entries;
-        if (!halves && (done || n_iter % (1 + static_cast<int>(moves)) != 0)) return Status::ok;
-        Status status =
-            momentum_.move(rows_.get(), w_.get(), halves ? other_.get() : nullptr, n_threads);
+        // Momentum is linear in columns and rows: where rows have few entries, or few of them are
+        // still looked at, it is for some sweeps at a time.
+        const double moves = 32 * static_cast<double>(passes_.width) + 16 * static_cast<double>(n_);
+        Status status = Status::ok;
+        if (halves || (!done && swept_ > moves)) {
+            swept_ = 0;
+            status =
+                momentum_.move(rows_.get(), w_.get(), halves ? other_.get() : nullptr, n_threads);
+        }
         const double enough = small_gap * limits_.tol;
         if (status != Status::ok || done || s_.gap > next_gap_ || s_.gap > enough * momentum_.dual)
             return status;
@@ -256,6 +261,7 @@ template <class T> class CoordinateDescent final : public Solver {
     Scratch<double> a_, z_, w_, other_;
     Scratch<std::int32_t> order_;
     Descent s_{};
+    double swept_ = 0;         // entries since momentum was last taken
     double first_ = 0;         // the sum of violations in the first one
     double next_gap_ = 1e300;  // to look at the true one again
     int looks_ = 0;

@@ -43,6 +43,7 @@ Status Momentum<T>::plane(const Coordinate* rows, double* w, const double* other
         if (b < 0) {
             const ptrdiff_t p = columns.begin(t), size = columns.end(t) - p;
             for (ptrdiff_t r = p; other && r < p + size; ++r) w[r] += other[r] - last_[r];
+            std::copy_n(w + p, size, now_ + p);
             weights(w + p, last_ + p, past_ + p, size, part.sums);
             return;
         }
@@ -66,11 +67,7 @@ Status Momentum<T>::move(Coordinate* rows, double* w, double* other, int n_threa
     if (status != Status::ok) return status;
     dual = -s.sums[5] / 2;
     if ((status = carry(rows, w, s, other, n_threads)) != Status::ok) return status;
-    if (growth_ > most_growth) {
-        for (ptrdiff_t i = 0; i < passes_.n; ++i) now_a_[i] = rows[i].a;
-        if ((status = stay(rows, w, 1, n_threads)) != Status::ok) return status;
-        if (++renewed_ == 3) growth_ = 1, renewed_ = 0;
-    }
+    if (growth_ > most_growth && (status = renew(rows, w, n_threads)) != Status::ok) return status;
     std::swap(last_, past_);
     std::swap(last_a_, past_a_);
     const Grid columns(passes_.width, pieces), grid(passes_.n, pieces);
@@ -102,21 +99,37 @@ Status Momentum<T>::carry(Coordinate* rows, double* w, const Plane& s, bool halv
     const double scale = std::min(1.0, farthest / std::max(std::fabs(c1), std::fabs(c2)));
     c1 *= scale;
     c2 *= scale;
-    growth_ *= 1 + 2 * (std::fabs(c1) + std::fabs(c2));
     double change = 0;
     const Status status = place(rows, w, c1, c2, n_threads, &change);
     if (status != Status::ok) return status;
     change += c1 * s.sums[0] + c2 * s.sums[1] + (c1 * c1 * pp + c2 * c2 * qq) / 2 + c1 * c2 * pq;
     // Bounds may have taken away what the plane promised.
-    if (change <= 0) return status;
-    return stay(rows, w, halves ? 0.5 : 1, n_threads);
+    if (change > 0) return stay(rows, w, halves ? 0.5 : 1, n_threads);
+    growth_ *= 1 + 2 * (std::fabs(c1) + std::fabs(c2));
+    return status;
 }
 
 // At the end of the sweep, or so far on the way there.
 template <class T>
 Status Momentum<T>::stay(Coordinate* rows, double* w, double part, int n_threads) {
-    for (ptrdiff_t i = 0; i < passes_.n; ++i)
-        rows[i].a = now_a_[i] -= (1 - part) * (now_a_[i] - last_a_[i]);
+    const Grid columns(passes_.width, pieces), grid(passes_.n, pieces);
+    return parallel(columns.blocks + grid.blocks, n_threads, [&](ptrdiff_t t, int) {
+        const ptrdiff_t b = t - columns.blocks;
+        if (b < 0) {
+            for (ptrdiff_t p = columns.begin(t); p < columns.end(t); ++p)
+                w[p] = now_[p] - (1 - part) * (now_[p] - last_[p]);
+            return;
+        }
+        for (ptrdiff_t i = grid.begin(b); i < grid.end(b); ++i)
+            rows[i].a = now_a_[i] - (1 - part) * (now_a_[i] - last_a_[i]);
+    });
+}
+
+// w = X'a, from a.
+template <class T>
+Status Momentum<T>::renew(const Coordinate* rows, double* w, int n_threads) {
+    for (ptrdiff_t i = 0; i < passes_.n; ++i) now_a_[i] = rows[i].a;
+    if (++renewed_ == 3) growth_ = 1, renewed_ = 0;
     return passes_.sweep(nullptr, nullptr, now_a_, w, n_threads,
                          [](ptrdiff_t, ptrdiff_t, ptrdiff_t) {});
 }

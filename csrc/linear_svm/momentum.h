@@ -16,9 +16,9 @@ namespace fastml {
 template <class T> class Momentum {
   public:
     Momentum(Passes<T>& passes, const Problem& problem)
-        : passes_(passes), problem_(problem), w_(2 * passes.width), a_(3 * passes.n),
-          last_(w_.get()), past_(w_.get() + passes.width), last_a_(a_.get()),
-          past_a_(a_.get() + passes.n), now_a_(a_.get() + 2 * passes.n) {}
+        : passes_(passes), problem_(problem), w_(3 * passes.width), a_(3 * passes.n),
+          last_(w_.get()), past_(w_.get() + passes.width), now_(w_.get() + 2 * passes.width),
+          last_a_(a_.get()), past_a_(a_.get() + passes.n), now_a_(a_.get() + 2 * passes.n) {}
     explicit operator bool() const { return w_ && a_; }
 
     // The point before any sweep.
@@ -35,6 +35,7 @@ template <class T> class Momentum {
     Status carry(Coordinate* rows, double* w, const Plane& s, bool halves, int n_threads);
     Status place(Coordinate* rows, double* w, double c1, double c2, int n_threads, double* change);
     Status stay(Coordinate* rows, double* w, double part, int n_threads);
+    Status renew(const Coordinate* rows, double* w, int n_threads);
 
     Passes<T>& passes_;
     const Problem problem_;
@@ -43,7 +44,7 @@ template <class T> class Momentum {
     // points of the three have been computed anew since that was too much.
     double growth_ = 1;
     int renewed_ = 0;
-    double *last_, *past_;               // (d + 1)
+    double *last_, *past_, *now_;        // (d + 1)
     double *last_a_, *past_a_, *now_a_;  // (n)
 };
 
