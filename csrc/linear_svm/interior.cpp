@@ -55,17 +55,22 @@ template <class T> class Interior final : public Solver {
         gram_.factorise(1);
         HingeSums sums;
         if ((status = direction(0, false, &sums)) != Status::ok) return status;
-        const double t = std::min(1.0, sums.longest);
+        const double t = longest_step(sums, 1);
         const double ratio = 1 + t * (sums.slope + t * sums.curve) / sums.product;
         const double mu = ratio * ratio * ratio * sums.product / (2 * hinges_);
         if ((status = system(mu, true)) != Status::ok) return status;
         if ((status = direction(mu, true, &sums)) != Status::ok) return status;
-        return move(mu, std::min(1.0, reach * sums.longest));
+        return move(mu, longest_step(sums, reach));
     }
 
   private:
     static constexpr double reach = 0.995;  // of the way to the boundary
     static constexpr int patience = 8;      // steps without a better gap
+
+    // So much of the way to the boundary, but no more than a whole step.
+    static double longest_step(const HingeSums& sums, double part) {
+        return sums.fastest > part ? part / sums.fastest : 1.0;
+    }
 
     Status start() {
         const auto first = FML_PICK(hinges_start);
@@ -96,19 +101,17 @@ template <class T> class Interior final : public Solver {
         gram_.solve(step_.get());
         const auto rows = FML_PICK(hinges_try);
         HingeSums parts[summed_blocks] = {};
-        for (HingeSums& part : parts) part.longest = 1e300;
         const Status status =
             passes_.sweep(step_.get(), dz_.get(), nullptr, nullptr, n_threads_,
                           [&](ptrdiff_t begin, ptrdiff_t end, ptrdiff_t b) {
                               rows(h_, begin, end, z_.get(), dz_.get(), mu, corrected, parts + b);
                           });
         *sums = {};
-        sums->longest = 1e300;
         for (const HingeSums& part : parts) {
             sums->product += part.product;
             sums->slope += part.slope;
             sums->curve += part.curve;
-            sums->longest = std::min(sums->longest, part.longest);
+            sums->fastest = std::max(sums->fastest, part.fastest);
         }
         return status;
     }

@@ -16,11 +16,11 @@ struct Hinges {
         *by_beta;  // products of the predictor's changes, which the corrector makes up
 };
 
-// Of rows, to be added; `longest` is the least.
+// Of rows, to be added; `fastest` is the largest.
 struct HingeSums {
     double loss, dual;             // sum of C max(0, m - sign z), of m alpha
     double product, slope, curve;  // alpha slack + beta over after a step of t: with t and t²
-    double longest;                // the step that takes the first of the four to zero
+    double fastest;                // 1 / the step that takes the first of the four to zero
 };
 
 }  // namespace fastml

@@ -9,29 +9,38 @@ FML_INLINE Hinge hinge_of(const Problem& p, std::ptrdiff_t i, bool second) {
     return second ? Hinge{-1, -p.b[i] - p.epsilon} : Hinge{1, p.b[i] - p.epsilon};
 }
 
-// What a hinge's alpha changes by when z does: scale (rest - sign dz).
+// What a hinge's alpha changes by when z does: scale (rest - sign dz); the products that alpha slack
+// and beta over are led to, and the reciprocals of alpha and beta.
 struct Response {
-    double scale, rest;
+    double scale, rest, to_alpha, to_beta, by_alpha, by_beta;
 };
 FML_INLINE Response response(const Hinges& h, std::ptrdiff_t k, const Hinge& g, double z, double mu,
                              bool corrected) {
     const double to_alpha = corrected ? mu - h.by_alpha[k] : mu;
     const double to_beta = corrected ? mu - h.by_beta[k] : mu;
-    return {1 / (h.slack[k] / h.alpha[k] + h.over[k] / h.beta[k]),
-            g.m - g.sign * z + to_alpha / h.alpha[k] - to_beta / h.beta[k]};
+    const double by_alpha = 1 / h.alpha[k], by_beta = 1 / h.beta[k];
+    return {1 / (h.slack[k] * by_alpha + h.over[k] * by_beta),
+            g.m - g.sign * z + to_alpha * by_alpha - to_beta * by_beta,
+            to_alpha,
+            to_beta,
+            by_alpha,
+            by_beta};
 }
 
 struct Change {
     double alpha, slack, over;
+    double rate;  // of the one that goes to zero fastest: -change / value, if positive
 };
 FML_INLINE Change change(const Hinges& h, std::ptrdiff_t k, const Hinge& g, double z, double dz,
                          double mu, bool corrected) {
     const Response r = response(h, k, g, z, mu, corrected);
     const double alpha = r.scale * (r.rest - g.sign * dz);
-    const double to_alpha = corrected ? mu - h.by_alpha[k] : mu;
-    const double to_beta = corrected ? mu - h.by_beta[k] : mu;
-    return {alpha, (to_alpha - h.slack[k] * alpha) / h.alpha[k] - h.slack[k],
-            (to_beta + h.over[k] * alpha) / h.beta[k] - h.over[k]};
+    const double slack = (r.to_alpha - h.slack[k] * alpha) * r.by_alpha - h.slack[k];
+    const double over = (r.to_beta + h.over[k] * alpha) * r.by_beta - h.over[k];
+    const double one = -alpha * r.by_alpha, two = alpha * r.by_beta;
+    const double three = -slack / h.slack[k], four = -over / h.over[k];
+    const double first = one > two ? one : two, second = three > four ? three : four;
+    return {alpha, slack, over, first > second ? first : second};
 }
 
 // First values at z: all products of the size of `wide` C / 2.
@@ -63,17 +72,12 @@ inline void hinges_system(const Hinges& h, std::ptrdiff_t begin, std::ptrdiff_t 
         }
 }
 
-FML_INLINE double shorter(double longest, double value, double change) {
-    const double t = change < 0 ? -value / change : longest;
-    return t < longest ? t : longest;
-}
-
 // How far the step dz may go, and where it leads; the predictor notes what it leaves out.
 inline void hinges_try(const Hinges& h, std::ptrdiff_t begin, std::ptrdiff_t end, const double* z,
                        const double* dz, double mu, bool corrected, HingeSums* sums) {
-    double product = 0, slope = 0, curve = 0, longest = sums->longest;
+    double product = 0, slope = 0, curve = 0, fastest = sums->fastest;
     for (std::ptrdiff_t side = 0; side < 1 + h.problem.regression; ++side)
-#pragma omp simd reduction(+ : product, slope, curve) reduction(min : longest)
+#pragma omp simd reduction(+ : product, slope, curve) reduction(max : fastest)
         for (std::ptrdiff_t i = begin; i < end; ++i) {
             const std::ptrdiff_t k = side * h.n + i;
             const Hinge g = hinge_of(h.problem, i, side);
@@ -82,10 +86,7 @@ inline void hinges_try(const Hinges& h, std::ptrdiff_t begin, std::ptrdiff_t end
             slope += h.alpha[k] * c.slack + h.slack[k] * c.alpha + h.beta[k] * c.over -
                      h.over[k] * c.alpha;
             curve += c.alpha * c.slack - c.alpha * c.over;
-            longest = shorter(longest, h.alpha[k], c.alpha);
-            longest = shorter(longest, h.beta[k], -c.alpha);
-            longest = shorter(longest, h.slack[k], c.slack);
-            longest = shorter(longest, h.over[k], c.over);
+            fastest = c.rate > fastest ? c.rate : fastest;
             if (!corrected) {
                 h.by_alpha[k] = c.alpha * c.slack;
                 h.by_beta[k] = -c.alpha * c.over;
@@ -94,7 +95,7 @@ inline void hinges_try(const Hinges& h, std::ptrdiff_t begin, std::ptrdiff_t end
     sums->product += product;
     sums->slope += slope;
     sums->curve += curve;
-    sums->longest = longest;
+    sums->fastest = fastest;
 }
 
 // Takes the step: z += t dz.
