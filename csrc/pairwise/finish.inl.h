@@ -88,13 +88,23 @@ template <class C> struct Sigmoid {
         return vtanh<C>(s * gamma + coef0);
     }
 };
-template <class C> struct Whole {
+// usual: a degree that the loop is to be without branches for, or 0.
+template <class C, int usual> struct Whole {
     C gamma, coef0;
     std::ptrdiff_t degree;
     template <class V> FML_INLINE V operator()(const V& s, std::ptrdiff_t, std::ptrdiff_t) const {
-        return vpowi(s * gamma + coef0, degree);
+        return vpowi(s * gamma + coef0, usual ? usual : degree);
     }
 };
+template <class C>
+void whole_powers(const Block<C>& block, C gamma, C coef0, std::ptrdiff_t degree) {
+    if (degree == 2)
+        each(block, Whole<C, 2>{gamma, coef0, degree});
+    else if (degree == 3)
+        each(block, Whole<C, 3>{gamma, coef0, degree});
+    else
+        each(block, Whole<C, 0>{gamma, coef0, degree});
+}
 template <class C> struct Power {
     C gamma, coef0, degree;
     template <class V> FML_INLINE V operator()(const V& s, std::ptrdiff_t, std::ptrdiff_t) const {
@@ -142,7 +152,7 @@ template <class T, class C> void map_block(const Job<T>& job, const Block<C>& bl
             break;
         case Map::polynomial:
             if (is_whole(degree))
-                each(block, Whole<C>{gamma, coef0, static_cast<std::ptrdiff_t>(degree)});
+                whole_powers(block, gamma, coef0, static_cast<std::ptrdiff_t>(degree));
             else
                 each(block, Power<C>{gamma, coef0, degree});
             break;
