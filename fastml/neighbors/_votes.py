@@ -52,20 +52,34 @@ def _vote(
     X = model._checked_queries(X, k)
     n = (model._fit_X if X is None else X).shape[0]
     searcher = model._searcher()
-    targets = searcher.kept_targets(targets, np.float64 if poll == "mean" else np.int64)
-    sizes = [each.size for each in classes]
+    vote = _prepared(model, searcher, poll, targets, classes, n)
     if not callable(model.weights):
-        weighting = "same" if model.weights in (None, "uniform") else "inverse"
-        vote = Vote(poll, weighting, targets, sizes, n)
         searcher.vote(X, k, vote, model.n_jobs)
         return vote.outcome
     distances, rows = searcher.nearest(X, k, True, model.n_jobs)
     weights = np.require(model.weights(distances), np.float64, "CA")
     if poll != "mean" and (weights == 0).all(axis=1).any():
         _refuse_weights()
-    vote = Vote(poll, "given", targets, sizes, n)
     vote.count(rows, weights, 0, n_threads(model.n_jobs))
     return vote.outcome
+
+
+def _prepared(
+    model: Any,
+    searcher: Any,
+    poll: str,
+    targets: np.ndarray,
+    classes: list[np.ndarray],
+    n_queries: int,
+    may_be_none: bool = False,
+) -> Vote:
+    if callable(model.weights):
+        weighting = "given"
+    else:
+        weighting = "same" if model.weights in (None, "uniform") else "inverse"
+    targets = searcher.kept_targets(targets, np.float64 if poll == "mean" else np.int64)
+    sizes = [each.size for each in classes]
+    return Vote(poll, weighting, targets, sizes, n_queries, may_be_none=may_be_none)
 
 
 def _refuse_weights() -> None:
@@ -109,11 +123,8 @@ def _vote_within(
         X = model._validated_queries(X)
     n = (model._fit_X if X is None else X).shape[0]
     searcher = model._searcher()
-    targets = searcher.kept_targets(targets, np.float64 if poll == "mean" else np.int64)
-    sizes = [each.size for each in classes]
+    vote = _prepared(model, searcher, poll, targets, classes, n, may_be_none=True)
     if not callable(model.weights):
-        weighting = "same" if model.weights in (None, "uniform") else "inverse"
-        vote = Vote(poll, weighting, targets, sizes, n, may_be_none=True)
         counts = searcher.vote_within(X, model.radius, vote, model.n_jobs)
         allow(counts)
         return vote.outcome, counts
@@ -121,6 +132,5 @@ def _vote_within(
     counts = np.diff(found.offsets)
     allow(counts)
     weights = np.concatenate([np.empty(0), *model.weights(found.split(found.distances))])
-    vote = Vote(poll, "given", targets, sizes, n, may_be_none=True)
     vote.count_lists(*found._replace(distances=weights).as_votes(), n_threads(model.n_jobs))
     return vote.outcome, counts
