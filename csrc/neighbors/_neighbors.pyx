@@ -58,6 +58,17 @@ cdef dict METRICS = {
 }
 
 
+cdef Neighborhood[floating] searched(
+    const floating[:, ::1] queries, const floating[:, ::1] data, str metric, bint not_itself
+) except *:
+    cdef Neighborhood[floating] search
+    cdef int kind = METRICS[metric]
+    search.queries, search.data = &queries[0, 0], &data[0, 0]
+    search.n_queries, search.n, search.d = queries.shape[0], data.shape[0], data.shape[1]
+    search.metric, search.not_itself = <Metric>kind, not_itself
+    return search
+
+
 def nearest(
     const floating[:, ::1] queries,  # IN
     const floating[:, ::1] data,     # IN
@@ -68,14 +79,10 @@ def nearest(
     int n_threads,
 ):
     """The nearest rows of the data to every query, as many as the outputs have columns."""
-    cdef Neighborhood[floating] search
+    cdef Neighborhood[floating] search = searched(queries, data, metric, not_itself)
     cdef Py_ssize_t k = rows.shape[1]
     cdef double* pdistances = &distances[0, 0] if distances is not None else NULL
-    cdef int kind = METRICS[metric]
     cdef Status status
-    search.queries, search.data = &queries[0, 0], &data[0, 0]
-    search.n_queries, search.n, search.d = queries.shape[0], data.shape[0], data.shape[1]
-    search.metric, search.not_itself = <Metric>kind, not_itself
     with nogil:
         status = c_nearest(search, k, pdistances, &rows[0, 0], n_threads)
     check(status)
@@ -91,12 +98,8 @@ def vote(
     int n_threads,
 ):
     """Let the `k` nearest rows of the data to every query vote."""
-    cdef Neighborhood[floating] search
-    cdef int kind = METRICS[metric]
+    cdef Neighborhood[floating] search = searched(queries, data, metric, not_itself)
     cdef Status status
-    search.queries, search.data = &queries[0, 0], &data[0, 0]
-    search.n_queries, search.n, search.d = queries.shape[0], data.shape[0], data.shape[1]
-    search.metric, search.not_itself = <Metric>kind, not_itself
     with nogil:
         status = c_nearest_vote(search, k, vote.vote, n_threads)
     check(status)
@@ -117,14 +120,10 @@ def within(
 
     With `not_itself`, the first query is row `itself` of the data, and so on.
     """
-    cdef Neighborhood[floating] search
+    cdef Neighborhood[floating] search = searched(queries, data, metric, not_itself)
     cdef Within found
-    cdef int kind = METRICS[metric]
     cdef Status status
     cdef int64_t[::1] counts = np.empty(queries.shape[0], dtype=np.int64)
-    search.queries, search.data = &queries[0, 0], &data[0, 0]
-    search.n_queries, search.n, search.d = queries.shape[0], data.shape[0], data.shape[1]
-    search.metric, search.not_itself = <Metric>kind, not_itself
     found.with_distances = return_distance or sort
     with nogil:
         status = c_within(search, &radius[0], itself, found, n_threads)
@@ -155,12 +154,8 @@ def within_vote(
     int n_threads,
 ):
     """Let the rows of the data within a radius of each query vote."""
-    cdef Neighborhood[floating] search
-    cdef int kind = METRICS[metric]
+    cdef Neighborhood[floating] search = searched(queries, data, metric, not_itself)
     cdef Status status
-    search.queries, search.data = &queries[0, 0], &data[0, 0]
-    search.n_queries, search.n, search.d = queries.shape[0], data.shape[0], data.shape[1]
-    search.metric, search.not_itself = <Metric>kind, not_itself
     with nogil:
         status = c_within_vote(search, &radius[0], vote.vote, &counts[0], n_threads)
     check(status)
