@@ -25,9 +25,17 @@ def no_limit():
 
 def product(threads=2, seed=0):
     A = np.random.default_rng(seed).normal(size=(500, 40))
-    out = np.empty((500, 500))
+    out = np.full((500, 500), np.nan)
     gemm(A, A, out, threads)
     return out
+
+
+@pytest.mark.parametrize("threads", [2, 3, 5, 16])
+def test_every_task_is_done(threads):
+    """Though workers wake late and threads are more than processors."""
+    expected = product(1)
+    for _ in range(200):
+        np.testing.assert_array_equal(product(threads), expected)
 
 
 def test_many_callers_at_once():

@@ -49,6 +49,14 @@ template <class Ready> bool spin(Ready ready) noexcept {
     return ready();
 }
 
+// A thread's place at a job. Its tasks are one stretch of them, so that in job after job a thread
+// comes back to the same rows, which its caches may still hold. It goes from the first on; who has
+// none left takes others' from their last on.
+struct alignas(64) Seat {
+    std::atomic<std::ptrdiff_t> begun{0}, helped{0};  // of its tasks; by others, of these
+    std::atomic<bool> open{false};  // its worker is asked to the job, and has not come yet
+};
+
 // One process's workers and the job they are on. Never destroyed: workers may outlive main(),
 // and a forked child leaves its parent's behind.
 struct Crew {
@@ -60,14 +68,13 @@ struct Crew {
     std::atomic<std::uint64_t> job{0};
     int n_workers = 0;
 
-    // The job. Written by the caller before `seats` opens, read by workers who took a seat.
+    // The job. Written by the caller before seats open, read by workers who took theirs.
     Pool::Task task = nullptr;
     void* context = nullptr;
     std::ptrdiff_t n_tasks = 0;
     int n_threads = 0;
-    std::atomic<std::ptrdiff_t> next{0};
+    Seat seats[most_workers + 1];
     std::atomic<bool> cancelled{false};
-    std::atomic<int> seats{0};
     std::atomic<int> left{0};
 };
 
@@ -85,21 +92,40 @@ bool interrupted() noexcept {
     return interrupt_check() != 0;
 }
 
-void take_tasks(Crew& c, int worker) noexcept {
-    inside_task = true;
-    for (;;) {
+std::ptrdiff_t first_task(const Crew& c, int thread) noexcept {
+    const std::ptrdiff_t each = c.n_tasks / c.n_threads, more = c.n_tasks % c.n_threads;
+    return each * thread + (thread < more ? thread : more);
+}
+
+// Does tasks of one seat's until none is left there, or `worker` has to leave.
+void take_tasks_of(Crew& c, int owner, int worker) noexcept {
+    Seat& seat = c.seats[owner];
+    const std::ptrdiff_t first = first_task(c, owner), n = first_task(c, owner + 1) - first;
+    for (std::ptrdiff_t own = first;;) {
         // Every further Python thread that is inside run() costs this job one worker.
-        if (worker > 0 && worker + c.callers.load(std::memory_order_relaxed) > c.n_threads) break;
-        if (c.cancelled.load(std::memory_order_relaxed)) break;
-        const std::ptrdiff_t i = c.next.fetch_add(1, std::memory_order_relaxed);
-        if (i >= c.n_tasks) break;
+        if (worker > 0 && worker + c.callers.load(std::memory_order_relaxed) > c.n_threads) return;
+        if (c.cancelled.load(std::memory_order_relaxed)) return;
+        // Looked at before it is counted up: many threads may come for nothing.
+        if (seat.begun.load(std::memory_order_relaxed) >= n) return;
+        if (seat.begun.fetch_add(1, std::memory_order_relaxed) >= n) return;
+        const std::ptrdiff_t i =
+            owner == worker ? own++
+                            : first + n - 1 - seat.helped.fetch_add(1, std::memory_order_relaxed);
         c.task(c.context, i, worker);
         if (worker == 0 && interrupted()) c.cancelled.store(true, std::memory_order_relaxed);
     }
+}
+
+// A thread does its own tasks, then those that the threads after it have not come to.
+void take_tasks(Crew& c, int worker) noexcept {
+    inside_task = true;
+    for (int turn = 0; turn < c.n_threads; ++turn)
+        take_tasks_of(c, (worker + turn) % c.n_threads, worker);
     inside_task = false;
 }
 
-void worker_loop(Crew* crew_of_worker) noexcept {
+// Workers are numbered from 1; a job of fewer threads is for the first ones.
+void worker_loop(Crew* crew_of_worker, int worker) noexcept {
     Crew& c = *crew_of_worker;
     std::uint64_t seen = 0;
     for (;;) {
@@ -109,9 +135,8 @@ void worker_loop(Crew* crew_of_worker) noexcept {
             c.wake.wait(lock, posted);
         }
         seen = c.job.load(std::memory_order_acquire);
-        const int seat = c.seats.fetch_sub(1, std::memory_order_acq_rel);
-        if (seat <= 0) continue;
-        take_tasks(c, seat);
+        if (!c.seats[worker].open.exchange(false, std::memory_order_acq_rel)) continue;
+        take_tasks(c, worker);
         {
             // Under the lock, so that the caller cannot miss it between its look and its wait.
             std::lock_guard<std::mutex> lock(c.mutex);
@@ -136,7 +161,7 @@ int hire(Crew& c, int wanted) noexcept {
     if (wanted > most_workers) wanted = most_workers;
     while (c.n_workers < wanted) {
         try {
-            std::thread(worker_loop, &c).detach();
+            std::thread(worker_loop, &c, c.n_workers + 1).detach();
         } catch (...) {
             break;
         }
@@ -160,24 +185,27 @@ Status run_alone(std::ptrdiff_t n_tasks, Pool::Task task, void* context) noexcep
 
 Status run_together(Crew& c, std::ptrdiff_t n_tasks, int n_threads, Pool::Task task,
                     void* context) noexcept {
-    const int seats = hire(c, n_threads - 1);
+    c.n_threads = hire(c, n_threads - 1) + 1;
     c.task = task;
     c.context = context;
     c.n_tasks = n_tasks;
-    c.n_threads = seats + 1;
-    c.next.store(0, std::memory_order_relaxed);
     c.cancelled.store(false, std::memory_order_relaxed);
     c.left.store(0, std::memory_order_relaxed);
+    for (int i = 0; i < c.n_threads; ++i) {
+        c.seats[i].begun.store(0, std::memory_order_relaxed);
+        c.seats[i].helped.store(0, std::memory_order_relaxed);
+    }
+    for (int i = 1; i < c.n_threads; ++i) c.seats[i].open.store(true, std::memory_order_release);
     {
         std::lock_guard<std::mutex> lock(c.mutex);
-        c.seats.store(seats, std::memory_order_release);
         c.job.fetch_add(1, std::memory_order_release);
     }
     c.wake.notify_all();
     take_tasks(c, 0);
 
-    const int unclaimed = c.seats.exchange(0, std::memory_order_acq_rel);
-    const int joined = seats - (unclaimed > 0 ? unclaimed : 0);
+    int joined = 0;
+    for (int i = 1; i < c.n_threads; ++i)
+        if (!c.seats[i].open.exchange(false, std::memory_order_acq_rel)) ++joined;
     auto all_left = [&] { return c.left.load(std::memory_order_acquire) == joined; };
     if (!spin(all_left)) {
         std::unique_lock<std::mutex> lock(c.mutex);

@@ -15,7 +15,9 @@ class Pool {
 
     // Calls task(context, i, worker) once for every i in [0, n_tasks), on at most n_threads threads
     // counting the caller; worker is in [0, n_threads) and no two threads share one at a time.
-    // Which thread runs which i is not defined: results must depend on i alone.
+    // Which thread runs which i is not defined: results must depend on i alone. As far as it can,
+    // each has one stretch of them, and the same in a job of as many tasks: tasks that follow one
+    // another should touch what lies together.
     // Tasks must not throw. Called from inside a task, or while another thread holds the pool, it
     // runs everything on the calling thread. Several times a second the caller looks for Ctrl-C;
     // then tasks not yet started are dropped and `interrupted` comes back.
