@@ -72,8 +72,18 @@ FML_INLINE V polynomial(const V& x, const T (&c)[n]) {
     return sum;
 }
 
-// 2^n (1 + r + ...) with x = n log 2 + r. What would be denormal is 0: it would cost more than
-// it tells wherever it is used next.
+// y where exp(x) is a normal number. What would be denormal is 0: it would cost more than it tells
+// wherever it is used next.
+template <class T>
+FML_INLINE typename Simd<T>::Vec exp_within(const typename Simd<T>::Vec& x,
+                                            const typename Simd<T>::Vec& y) {
+    using C = MathConstants<T>;
+    using Vec = typename Simd<T>::Vec;
+    const Vec above = select(x < C::exp_least, broadcast<Vec>(T(0)), y);
+    return select(x <= C::exp_most, above, x * std::numeric_limits<T>::infinity());
+}
+
+// 2^n (1 + r + ...) with x = n log 2 + r.
 template <class T> FML_INLINE typename Simd<T>::Vec vexp(const typename Simd<T>::Vec& x) {
     using C = MathConstants<T>;
     using Vec = typename Simd<T>::Vec;
@@ -82,10 +92,48 @@ template <class T> FML_INLINE typename Simd<T>::Vec vexp(const typename Simd<T>:
     const Vec n = shifted - C::magic;
     const Vec r = x - n * C::ln2_high - n * C::ln2_low;
     const Vec p = (r * polynomial(r, C::exp_rest) + T(1)) * r + T(1);
-    Vec y = (Vec)((Index)p + ((Index)shifted << C::mantissa));
-    y = select(x < C::exp_least, broadcast<Vec>(T(0)), y);
-    return select(x <= C::exp_most, y, x * std::numeric_limits<T>::infinity());
+    return exp_within<T>(x, (Vec)((Index)p + ((Index)shifted << C::mantissa)));
 }
+
+#if FML_X86_REGIONS && FML_VECTOR_BYTES == 64
+// 2^(k / 16)
+alignas(64) constexpr double sixteenth_powers[] = {0x1p+0,
+                                                   0x1.0b5586cf9890fp+0,
+                                                   0x1.172b83c7d517bp+0,
+                                                   0x1.2387a6e756238p+0,
+                                                   0x1.306fe0a31b715p+0,
+                                                   0x1.3dea64c123422p+0,
+                                                   0x1.4bfdad5362a27p+0,
+                                                   0x1.5ab07dd485429p+0,
+                                                   0x1.6a09e667f3bcdp+0,
+                                                   0x1.7a11473eb0187p+0,
+                                                   0x1.8ace5422aa0dbp+0,
+                                                   0x1.9c49182a3f09p+0,
+                                                   0x1.ae89f995ad3adp+0,
+                                                   0x1.c199bdd85529cp+0,
+                                                   0x1.d5818dcfba487p+0,
+                                                   0x1.ea4afa2a490dap+0};
+
+// 2^(n / 16) (1 + r + ...) with x = n log 2 / 16 + r: two registers hold the powers that are not
+// whole, and r is so small that half the coefficients do.
+template <>
+FML_INLINE typename Simd<double>::Vec vexp<double>(const typename Simd<double>::Vec& x) {
+    using C = MathConstants<double>;
+    using Vec = Simd<double>::Vec;
+    using Index = Simd<double>::Index;
+    // (exp(r) - 1 - r) / r², |r| <= log(2) / 32
+    constexpr double rest[] = {0.5000000000000006, 0.16666666664417867, 0.041666666659650256,
+                               0.008333471923332397, 0.0013889129090948547};
+    const Vec shifted = x * (16 * 1.4426950408889634) + C::magic;
+    const Vec n = shifted - C::magic;
+    const Vec r = x - n * (C::ln2_high / 16) - n * (C::ln2_low / 16);
+    const Vec power = (Vec)_mm512_permutex2var_pd(
+        _mm512_load_pd(sixteenth_powers), (__m512i)shifted, _mm512_load_pd(sixteenth_powers + 8));
+    const Vec y = power * ((r * polynomial(r, rest) + 1.0) * r) + power;
+    const Index whole = ((Index)shifted << (C::mantissa - 4)) & -(std::int64_t{1} << C::mantissa);
+    return exp_within<double>(x, (Vec)((Index)y + whole));
+}
+#endif
 
 template <class T> FML_INLINE typename Simd<T>::Vec vtanh(const typename Simd<T>::Vec& x) {
     using Vec = typename Simd<T>::Vec;

@@ -1,15 +1,37 @@
 // What becomes of gathered sums: the norms of both rows, then the function of the kernel. Blocks
-// lie in cache; one pass each costs little beside the exponential.
+// lie in cache; a pass over them is worth sparing before an exponential only.
 
-// Calls f(entry, i, j) on every vector of a block, j its first column, and keeps what it returns.
-template <class C, class F> FML_INLINE void each(const Block<C>& block, const F& f) {
+// Calls f(entry, i, j) on every vector of row i, j its first column, and keeps what it returns.
+// Rows of dense blocks are as long as a tile: all of it is gone through, without a loop.
+template <class C, class F>
+FML_INLINE void in_row(const Block<C>& block, std::ptrdiff_t i, const F& f) {
     using Vec = typename Simd<C>::Vec;
-    for (std::ptrdiff_t i = 0; i < block.rows; ++i) {
-        C* row = block.at + i * block.ld;
-        for (std::ptrdiff_t j = 0; j < block.cols; j += Simd<C>::lanes)
+    constexpr int lanes = Simd<C>::lanes;
+    C* row = block.at + i * block.ld;
+    if (block.ld == tile_cols<C>) {
+        Vec part[tile_vecs];
+        FML_UNROLL
+        for (int v = 0; v < tile_vecs; ++v)
+            part[v] = f(load<Vec>(row + v * lanes), i, std::ptrdiff_t{v} * lanes);
+        FML_UNROLL
+        for (int v = 0; v < tile_vecs; ++v) store(row + v * lanes, part[v]);
+    } else {
+        for (std::ptrdiff_t j = 0; j < block.cols; j += lanes)
             store(row + j, f(load<Vec>(row + j), i, j));
     }
 }
+template <class C, class F> FML_INLINE void each(const Block<C>& block, const F& f) {
+    for (std::ptrdiff_t i = 0; i < block.rows; ++i) in_row(block, i, f);
+}
+
+template <class F, class G> struct Then {
+    F f;
+    G g;
+    template <class V> FML_INLINE V operator()(const V& s, std::ptrdiff_t i,
+                                               std::ptrdiff_t j) const {
+        return g(f(s, i, j), i, j);
+    }
+};
 
 // -- norms
 
@@ -43,23 +65,37 @@ template <class C> struct Ratio {
 template <class C> constexpr C too_close = cancels<C>;
 template <> constexpr double too_close<double> = 1e-3;
 
-// Squared distances from dots; exact(i, j) is one by differences.
-template <class C, class Exact> void to_sqdist(const Block<C>& block, const Exact& exact) {
+template <class C> struct Apart {
+    const C *a, *b;
+    template <class V> FML_INLINE V operator()(const V& s, std::ptrdiff_t i,
+                                               std::ptrdiff_t j) const {
+        return load<V>(b + j) + a[i] - s * C(2);
+    }
+};
+
+// f of squared distances from dots; exact(i, j) is one by differences.
+template <class C, class Exact, class F>
+void each_sqdist(const Block<C>& block, const Exact& exact, const F& f) {
     using Vec = typename Simd<C>::Vec;
+    const Apart<C> apart{block.norms_a, block.norms_b};
+    const Then<Apart<C>, F> at_once{apart, f};
     for (std::ptrdiff_t i = 0; i < block.rows; ++i) {
         C* row = block.at + i * block.ld;
         const C norm = block.norms_a[i];
         unsigned lost = 0;
         for (std::ptrdiff_t j = 0; j < block.cols; j += Simd<C>::lanes) {
             const Vec norms = load<Vec>(block.norms_b + j) + norm;
-            const Vec entry = norms - load<Vec>(row + j) * C(2);
-            store(row + j, entry);
-            lost |= below<C>(entry, norms * too_close<C>);
+            lost |= below<C>(apart(load<Vec>(row + j), i, j), norms * too_close<C>);
         }
-        if (!lost) continue;
+        if (!lost) {
+            in_row(block, i, at_once);
+            continue;
+        }
+        in_row(block, i, apart);
         for (std::ptrdiff_t j = 0; j < block.cols; ++j)
             if (row[j] < (block.norms_b[j] + norm) * too_close<C>)
                 row[j] = exact(block.i0 + i, block.j0 + j);
+        in_row(block, i, f);
     }
 }
 
@@ -180,14 +216,26 @@ template <class C> void set_diagonal(const Block<C>& block, C value) {
 
 template <class T, class C, class Exact>
 void finish(const Job<T>& job, const Block<C>& block, const Exact& exact) {
+    const Unshared<C> unshared{block.norms_a, block.norms_b};
+    const Exponential<C> exponential{-static_cast<C>(job.gamma)};
+    const bool exponentials = job.plan.map == Map::exp;
+    bool mapped = false;
     switch (job.plan.combine) {
         case Combine::none:
             break;
         case Combine::sqdist:
-            to_sqdist(block, exact);
+            if (exponentials)
+                each_sqdist(block, exact, exponential);
+            else
+                each_sqdist(block, exact, Itself{});
+            mapped = exponentials;
             break;
         case Combine::unshared:
-            each(block, Unshared<C>{block.norms_a, block.norms_b});
+            if (exponentials)
+                each(block, Then<Unshared<C>, Exponential<C>>{unshared, exponential});
+            else
+                each(block, unshared);
+            mapped = exponentials;
             break;
         case Combine::scale:
             each(block, Scaled<C>{block.norms_a, block.norms_b});
@@ -199,7 +247,7 @@ void finish(const Job<T>& job, const Block<C>& block, const Exact& exact) {
             each(block, Ratio<C>{block.second, block.ld, static_cast<C>(job.X.d)});
             break;
     }
-    map_block(job, block);
+    if (!mapped) map_block(job, block);
     if (job.symmetric && job.plan.fixed_diagonal)
         set_diagonal(block, static_cast<C>(job.plan.diagonal));
 }
