@@ -394,8 +394,8 @@ def test_hostile_data_end(kind, kernel):
 
 
 def test_progress_and_interrupts():
-    X, signs = groups(6000, 20, noise=0.3)
-    rows, problem = smo.Rows(X, "rbf", gamma=0.5), classifier(signs, 1000.0)
+    X, signs = groups(2000, 20, noise=0.3)
+    rows, problem = smo.Rows(X, "rbf", gamma=0.01), classifier(signs, 1e5)
     told = []
 
     def progress(steps, gap):
@@ -404,7 +404,7 @@ def test_progress_and_interrupts():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        smo.solve(rows, [problem], tol=1e-9, progress=progress)
+        smo.solve(rows, [problem], tol=1e-14, progress=progress)
     assert len(told) == 3
     assert told[0][0] < told[2][0]
 
