@@ -122,8 +122,10 @@ def test_sparse_rows_that_are_not_canonical():
 @pytest.mark.parametrize("metric", ["euclidean", "l1", "cosine", "chebyshev", "minkowski",
                                     "canberra", "braycurtis", "hamming", "matching",
                                     "nan_euclidean"])  # fmt: skip
-def test_argmin(metric, axis):
-    X, Y = rows(300) + 0.01, rows(200, seed=1) + 0.01
+@pytest.mark.parametrize("lowest", [0.01, -0.5])
+def test_argmin(metric, lowest, axis):
+    X, Y = rows(300) + lowest, rows(200, seed=1) + lowest
+    X[0] = Y[3] = 0  # of what is nothing by both, braycurtis is 0
     expected = stock.pairwise_distances_argmin_min(X, Y, axis=axis, metric=metric)
     index, distance = ours.pairwise_distances_argmin_min(X, Y, axis=axis, metric=metric)
     np.testing.assert_array_equal(index, expected[0])
@@ -160,13 +162,34 @@ def test_metrics_that_scikit_learn_lists_but_does_not_know():
             module.pairwise_distances_argmin(X, X, metric="seuclidean")
 
 
-def test_argmin_leaves_hollow_rows_to_scikit_learn():
-    X = sparse.random_array((50, 3000), density=0.001, format="csr", rng=np.random.default_rng(0))
-    with pytest.raises(fastml.NotAcceleratedError, match="passes over zeros"):
-        ours.pairwise_distances_argmin(X, X[:20], metric="canberra")
-    with fastml.config_context(strict=False):
-        index = ours.pairwise_distances_argmin(X, X[:20], metric="canberra")
-    np.testing.assert_array_equal(index[:20], np.arange(20))
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("metric", "params"),
+    [
+        ("canberra", None),
+        ("braycurtis", None),
+        ("chebyshev", None),
+        ("minkowski", {"p": 3}),
+        ("minkowski", {"p": 1.5, "w": np.arange(1.0, 501)}),
+        ("minkowski", {"p": 2, "w": np.arange(1.0, 501)}),
+    ],
+)
+def test_argmin_of_rows_that_are_nearly_empty(metric, params, dtype):
+    draws = np.random.default_rng(0)
+    X, Y = (
+        sparse.random_array((n, 500), density=0.01, format="csr", rng=draws, dtype=dtype)
+        for n in (70, 90)
+    )
+    X.data -= 0.5
+    Y.data[::7] = 0  # stored all the same
+    Y = sparse.vstack([Y, X[:20], Y[:20]], format="csr")
+    for axis in (0, 1):
+        options = {"metric": metric, "axis": axis, "metric_kwargs": params}
+        expected = stock.pairwise_distances_argmin_min(X.toarray(), Y.toarray(), **options)
+        index, distance = ours.pairwise_distances_argmin_min(X, Y, **options)
+        same(distance, expected[1], dtype)
+        exact = np.ones(len(index), bool) if metric != "braycurtis" else expected[1] < 1
+        np.testing.assert_array_equal(index[exact], expected[0][exact])
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -13,7 +13,15 @@ SPARSE = ("linear", "polynomial", "sigmoid", "cosine", "rbf", "laplacian", "inte
           "normalized_intersection", "euclidean", "sqeuclidean", "manhattan",
           "cosine_distance")  # fmt: skip
 ONES = ("rbf", "laplacian", "chi2")
-ZEROS = ("euclidean", "manhattan", "chebyshev", "minkowski", "cosine_distance", "canberra")
+ZEROS = (
+    "euclidean",
+    "manhattan",
+    "chebyshev",
+    "minkowski",
+    "cosine_distance",
+    "relative",
+    "canberra",
+)
 ALL = tuple(name for name in native.Metric.__members__ if name != "haversine")
 
 
@@ -67,6 +75,9 @@ def naive_pair(metric, x, y, gamma, degree):
             "nan_sqeuclidean": lambda: (t[both] @ t[both]) * (len(t) / both.sum()),
             "nan_euclidean": lambda: np.sqrt((t[both] @ t[both]) * (len(t) / both.sum())),
             "braycurtis": lambda: t.sum() / np.abs(x + y).sum(),
+            "relative": lambda: (
+                t.sum() / (np.abs(x).sum() + np.abs(y).sum()) if x.any() or y.any() else 0.0
+            ),
             "canberra": lambda: np.nansum(t / (np.abs(x) + np.abs(y))),
             "hamming": lambda: (x != y).mean(),
         }[metric]()  # fmt: skip

@@ -32,6 +32,7 @@ cdef extern from "pairwise/pairwise.h" namespace "fastml" nogil:
         nan_euclidean
         nan_sqeuclidean
         braycurtis
+        relative
         canberra
         hamming
 

@@ -17,6 +17,9 @@ template <class T> FML_INLINE T norm_of(Norm norm, const T* x, const T* shift, s
     double sum = 0;
     if (norm == Norm::inverse_root) {
         for (std::ptrdiff_t p = 0; p < d; ++p) sum += x[p];
+    } else if (norm == Norm::absolute) {
+        for (std::ptrdiff_t p = 0; p < d; ++p) sum += std::fabs(x[p]);
+        return static_cast<T>(sum);
     } else {
         sum = long_norm<T>(x, nullptr, d);
     }

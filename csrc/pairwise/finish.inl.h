@@ -50,6 +50,14 @@ template <class C> struct Scaled {
         return s * (load<V>(b + j) * a[i]);
     }
 };
+template <class C> struct Share {
+    const C *a, *b;
+    template <class V> FML_INLINE V operator()(const V& s, std::ptrdiff_t i,
+                                               std::ptrdiff_t j) const {
+        const V whole = load<V>(b + j) + a[i], zero = broadcast<V>(C(0));
+        return select(zero >= whole, zero, s / whole);
+    }
+};
 template <class C> struct Ratio {
     const C* second;
     std::ptrdiff_t ld;
@@ -239,6 +247,9 @@ void finish(const Job<T>& job, const Block<C>& block, const Exact& exact) {
             break;
         case Combine::scale:
             each(block, Scaled<C>{block.norms_a, block.norms_b});
+            break;
+        case Combine::share:
+            each(block, Share<C>{block.norms_a, block.norms_b});
             break;
         case Combine::ratio:
             each(block, Ratio<C>{block.second, block.ld, C(1)});

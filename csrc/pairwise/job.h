@@ -29,8 +29,9 @@ enum class Gather : int {
 enum class Norm : int { none, squared, inverse, absolute, inverse_root, sum };
 
 // s with the rows' norms a and b: as it is; a + b - 2s, by differences where that cancels; the same
-// without another look; s (a b); first sum over second; first sum times d over second.
-enum class Combine : int { none, sqdist, unshared, scale, ratio, present };
+// without another look; s (a b); s / (a + b), 0 if that is 0 / 0; first sum over second; first sum
+// times d over second.
+enum class Combine : int { none, sqdist, unshared, scale, share, ratio, present };
 
 enum class Map : int { none, times, polynomial, tanh, exp, sqrt, root, cosine_distance, arc };
 

@@ -215,6 +215,16 @@ template <class T> Status run_sparse(Job<T>& job, int n_threads) noexcept {
     return Status::ok;
 }
 
+template <class T> Status run_stored(Job<T>& job, int n_threads) noexcept {
+    const auto nearest = FML_PICK(nearest_stored<T>);
+    const double stored = static_cast<double>(job.X.indptr[job.X.n]) * job.Y.n +
+                          static_cast<double>(job.Y.indptr[job.Y.n]) * job.X.n;
+    constexpr ptrdiff_t rows = 4;
+    return parallel(
+        ceil_div(job.X.n, rows), threads_for(passed_over * stored, n_threads),
+        [&](ptrdiff_t b, int) { nearest(job, b * rows, std::min((b + 1) * rows, job.X.n)); });
+}
+
 // The plan of a few rows of X would leave packed rows of Y aside.
 template <class T>
 Job<T> packed_job(const Rows<T>& X, const Rows<T>& Y, const Measure& measure) {
@@ -271,7 +281,8 @@ Status nearest(const Rows<T>& X, const Rows<T>& Y, const Measure& measure, std::
     job.distance = distance;
     std::fill(distance, distance + X.n, std::numeric_limits<double>::infinity());
     std::fill(index, index + X.n, 0);
-    const Status status = run(job, n_threads);
+    const Status status = X.indptr && !takes_sparse(measure.metric) ? run_stored(job, n_threads)
+                                                                    : run(job, n_threads);
     for (ptrdiff_t i = 0; root && i < X.n; ++i) distance[i] = std::sqrt(distance[i]);
     return status;
 }

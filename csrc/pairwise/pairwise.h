@@ -36,7 +36,8 @@ enum class Metric : int {
     haversine,      // d = 2: latitude and longitude
     nan_euclidean,  // over what neither lacks, scaled up to d; NaN if that is nothing
     nan_sqeuclidean,
-    braycurtis,
+    braycurtis,  // Σ |x - y| / Σ |x + y|
+    relative,    // Σ |x - y| / Σ (|x| + |y|): the same without negative values; 0 if both are 0
     canberra,
     hamming,  // what is unequal weighs, of the weight of all coordinates
 };
@@ -49,7 +50,8 @@ struct Measure {
         by_differences;  // (sq)euclidean: even where dots are faster, for rows with NaN or infinity
 };
 
-// Whether CSR rows will do.
+// Whether CSR rows will do. `nearest` takes them as well by chebyshev, minkowski, relative and
+// canberra, if they are CSR on both sides and in order of columns.
 bool takes_sparse(Metric metric) noexcept;
 
 // out (n, m). With symmetric, Y is X: half the work, an exactly symmetric result, and on the

@@ -80,6 +80,8 @@ inline Plan plan_for(const Measure& measure, ptrdiff_t n, ptrdiff_t d, std::size
             return {G::nan_squared, N::none, C::present, Map::none, false, false, 0};
         case Metric::braycurtis:
             return apart(G::braycurtis, C::ratio, Map::none, 0);
+        case Metric::relative:
+            return {G::abs_diff, N::absolute, C::share, Map::none, false, true, 0};
         case Metric::canberra:
             return apart(G::canberra, C::none, Map::none, 0);
         case Metric::hamming:

@@ -94,34 +94,109 @@ void gather_lists(const Rows<T>& X, std::ptrdiff_t i, const Chunk<double>& chunk
     }
 }
 
-// Row i of X, met by the values of another row in the order of their columns.
-template <class T> struct Meeting {
+// Row i of X, met by the values of another row in the order of their columns: sum.add(x, y) of each
+// column in which either is stored.
+template <class T, class Sum> struct Meeting {
     const Rows<T>& X;
     std::ptrdiff_t q, end;
-    double sum = 0;
+    Sum sum;
 
+    Meeting(const Rows<T>& rows, std::ptrdiff_t i, const Sum& start)
+        : X(rows), q(rows.indptr[i]), end(rows.indptr[i + 1]), sum(start) {}
     void alone(std::ptrdiff_t before) {
-        for (; q < end && X.indices[q] < before; ++q) sum += double(X.data[q]) * X.data[q];
+        for (; q < end && X.indices[q] < before; ++q) sum.add(X.data[q], 0);
     }
     void meet(std::ptrdiff_t p, double y) {
         alone(p);
-        const double t = q < end && X.indices[q] == p ? X.data[q++] - y : y;
-        sum += t * t;
+        sum.add(q < end && X.indices[q] == p ? X.data[q++] : 0, y);
     }
 };
+
+// only_rises: whether no further column makes value() less.
+struct SquaresApart {
+    double sum = 0;
+    void add(double x, double y) { sum += (x - y) * (x - y); }
+    double value() const { return sum; }
+};
+struct LargestApart {
+    static constexpr bool only_rises = true;
+    double sum = 0;
+    void add(double x, double y) { sum = std::max(sum, std::fabs(x - y)); }
+    double value() const { return sum; }
+};
+struct PowersApart {
+    static constexpr bool only_rises = true;
+    double degree, sum = 0;
+    void add(double x, double y) { sum += std::pow(std::fabs(x - y), degree); }
+    double value() const { return sum; }
+};
+struct CanberraTerms {
+    static constexpr bool only_rises = true;
+    double sum = 0;
+    void add(double x, double y) {
+        const double size = std::fabs(x) + std::fabs(y);
+        if (size > 0) sum += std::fabs(x - y) / size;  // a zero may be stored
+    }
+    double value() const { return sum; }
+};
+struct RelativeSums {
+    static constexpr bool only_rises = false;
+    double apart = 0, size = 0;
+    void add(double x, double y) {
+        apart += std::fabs(x - y);
+        size += std::fabs(x) + std::fabs(y);
+    }
+    double value() const { return size > 0 ? apart / size : 0; }
+};
+
+// The nearest row of Y to each of rows [i0, i1) of X, the first of equals. Both are CSR.
+template <class Sum, class T>
+void nearest_stored_by(const Job<T>& job, std::ptrdiff_t i0, std::ptrdiff_t i1, const Sum& start) {
+    const Rows<T>&X = job.X, &Y = job.Y;
+    for (std::ptrdiff_t i = i0; i < i1; ++i)
+        for (std::ptrdiff_t j = 0; j < Y.n; ++j) {
+            Meeting<T, Sum> x{X, i, start};
+            double& least = job.distance[i];
+            std::ptrdiff_t t = Y.indptr[j];
+            const std::ptrdiff_t end = Y.indptr[j + 1];
+            for (; t < end && !(Sum::only_rises && x.sum.value() >= least); ++t)
+                x.meet(Y.indices[t], Y.data[t]);
+            if (t < end) continue;
+            x.alone(X.d);
+            if (!(x.sum.value() < least)) continue;
+            least = x.sum.value();
+            job.index[i] = j;
+        }
+}
+template <class T>
+void nearest_stored(const Job<T>& job, std::ptrdiff_t i0, std::ptrdiff_t i1) {
+    switch (job.plan.gather) {
+        case Gather::max_diff:
+            return nearest_stored_by(job, i0, i1, LargestApart{});
+        case Gather::power_diff:
+            nearest_stored_by(job, i0, i1, PowersApart{job.degree});
+            for (std::ptrdiff_t i = i0; i < i1; ++i)
+                job.distance[i] = std::pow(job.distance[i], 1 / job.degree);
+            return;
+        case Gather::canberra:
+            return nearest_stored_by(job, i0, i1, CanberraTerms{});
+        default:
+            return nearest_stored_by(job, i0, i1, RelativeSums{});
+    }
+}
 
 // By differences: rows are sorted by column.
 template <class T> struct SparsePair {
     const Rows<T>&X, &Y;
     double operator()(std::ptrdiff_t i, std::ptrdiff_t j) const {
-        Meeting<T> x{X, X.indptr[i], X.indptr[i + 1]};
+        Meeting<T, SquaresApart> x{X, i, {}};
         if (Y.indptr)
             for (std::ptrdiff_t t = Y.indptr[j]; t < Y.indptr[j + 1]; ++t)
                 x.meet(Y.indices[t], Y.data[t]);
         else
             for (std::ptrdiff_t p = 0; p < Y.d; ++p) x.meet(p, Y.data[j * Y.d + p]);
         x.alone(X.d);
-        return x.sum;
+        return x.sum.value();
     }
 };
 

@@ -15,8 +15,8 @@ from fastml.metrics import _metrics
 from fastml.metrics._dispatch import pairwise_distances_chunked
 from fastml.metrics._rows import checked, left_sparse, measure_of, replaces, rows_of, threads
 
-# In one pass, without a matrix of distances. True: of sparse rows as they are; of others dense
-# blocks are made.
+# In one pass, without a matrix of distances. True: of sparse rows as they are. Of others few stored
+# entries are met one by one; if they are more, dense blocks are made.
 ONE_PASS = {
     "euclidean": True,
     "l2": True,
@@ -44,7 +44,9 @@ NAMES = {
     "cosine": "cosine_distance",
     "infinity": "chebyshev",
     "matching": "hamming",
+    "braycurtis": "relative",  # as scikit-learn has it here, and not SciPy's
 }
+ONE_BY_ONE = ("chebyshev", "infinity", "minkowski", "p", "canberra", "braycurtis")
 
 
 def _refusal(
@@ -57,9 +59,6 @@ def _refusal(
     kwds = metric_kwargs or {}
     if metric not in ONE_PASS:
         return Unsupported("metric", f"{metric} is not compiled for this", "use another metric")
-    if not ONE_PASS[metric] and (_is_hollow(X) or _is_hollow(Y)):
-        reason = f"scikit-learn passes over zeros, which {metric} is not compiled to do"
-        return Unsupported("X", reason, "leave it at that")
     if metric in ("minkowski", "p", "seuclidean"):
         return _metrics.refusal("minkowski" if metric == "p" else metric, X, kwds)
     if kwds and not (metric == "euclidean" and set(kwds) == {"squared"}):
@@ -104,8 +103,10 @@ def _nearest(
     if axis == 0:
         X, Y = Y, X
     if not callable(metric) and metric in ONE_PASS:
-        dense = ONE_PASS[metric] or not (issparse(X) or issparse(Y))
-        return (_in_one_pass if dense else _in_dense_blocks)(X, Y, metric, kwds)
+        as_they_are = ONE_PASS[metric] or not (issparse(X) or issparse(Y))
+        if as_they_are or (metric in ONE_BY_ONE and _are_hollow(X, Y)):
+            return _in_one_pass(X, Y, metric, kwds)
+        return _in_dense_blocks(X, Y, metric, kwds)
     with config_context(assume_finite=True):  # it has been checked
         parts = list(pairwise_distances_chunked(X, Y, reduce_func=_least, metric=metric, **kwds))
     index, distance = zip(*parts, strict=True)
@@ -117,9 +118,11 @@ def _least(D: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarray]:
     return index, D[np.arange(len(D)), index]
 
 
-def _is_hollow(X: Any) -> bool:
+def _are_hollow(X: Any, Y: Any) -> bool:
     """Whether so few entries are stored that meeting them alone takes less than all in vectors."""
-    return issparse(X) and X.nnz < X.shape[0] * X.shape[1] / 64
+    if not (issparse(X) and issparse(Y)):
+        return False
+    return X.nnz / X.shape[0] + Y.nnz / Y.shape[0] < X.shape[1] / 32
 
 
 def _in_dense_blocks(

@@ -6,6 +6,7 @@ Some are the Euclidean distance of other rows: scaled, whitened or normalised on
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
 from fastml._runtime.dispatch import Unsupported
 
@@ -85,7 +86,7 @@ def _whitening(VI: Any) -> np.ndarray | None:
 def resolve(metric: str, X: np.ndarray, Y: np.ndarray, kwds: dict) -> Resolved | None:
     """In float64, as SciPy computes; X is Y in the result if it is. None if VI has no root."""
     rows = [X] if X is Y else [X, Y]
-    rows = [np.asarray(Z, dtype=np.float64) for Z in rows]
+    rows = [Z.astype(float) if issparse(Z) else np.asarray(Z, np.float64) for Z in rows]
     params: dict[str, Any] = {}
     if metric in ("minkowski", "p"):
         p = float(kwds.get("p", 2))
@@ -93,7 +94,7 @@ def resolve(metric: str, X: np.ndarray, Y: np.ndarray, kwds: dict) -> Resolved |
         if metric == "minkowski":
             params["degree"] = p
         if kwds.get("w") is not None and p != np.inf:
-            rows = [Z * np.asarray(kwds["w"], float) ** (1 / p) for Z in rows]
+            rows = [_by_columns(Z, np.asarray(kwds["w"], float) ** (1 / p)) for Z in rows]
     if metric == "chebyshev" and kwds.get("w") is not None:
         rows = [Z[:, np.asarray(kwds["w"], float) > 0] for Z in rows]
     elif metric in ("canberra", "hamming", "matching"):
@@ -120,6 +121,10 @@ def resolve(metric: str, X: np.ndarray, Y: np.ndarray, kwds: dict) -> Resolved |
     if metric in ("euclidean", "sqeuclidean") and not is_finite(*rows):
         params["by_differences"] = True
     return Resolved(metric, rows[0], rows[-1], params)
+
+
+def _by_columns(X: Any, factors: np.ndarray) -> Any:
+    return X.multiply(factors).tocsr() if issparse(X) else X * factors
 
 
 def correct_infinite(D: np.ndarray, X: np.ndarray, Y: np.ndarray, VI: Any) -> None:

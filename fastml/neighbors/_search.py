@@ -19,6 +19,7 @@ from fastml._native.votes import Vote
 from fastml._runtime.threads import n_threads
 from fastml.metrics import pairwise_distances_chunked
 from fastml.metrics._booleans import BOOLEAN, of_truth_values
+from fastml.metrics._rows import jobs, pairs
 from fastml.neighbors._kernels import FeatureSpace, batches_of, is_kernel
 from fastml.neighbors._spaces import as_floats, space_of
 from fastml.neighbors._sphere import Sphere
@@ -191,11 +192,14 @@ class Searcher:
                 )
             yield from _tables_of_truth_values(self.metric, queries, self.X, self.params)
             return
-        # The one of these that has a name is not SciPy's, where signs differ or nothing is there.
-        if isinstance(self.metric, DistanceMetric) or (
-            self.metric == "braycurtis" and not (_is_positive(queries) and _is_positive(self.X))
-        ):
+        if isinstance(self.metric, DistanceMetric):
             yield from _tables_of_object(self.metric, queries, self.X)
+            return
+        if self.metric == "braycurtis":  # not SciPy's, where signs differ or nothing is there
+            for batch in batches_of(queries.shape[0], self.X.shape[0]):
+                with jobs(n_jobs):
+                    table = pairs("relative", queries[batch], self.X, double=True)
+                yield batch.start, table
             return
         chunks = pairwise_distances_chunked(
             queries, self.X, metric=self.metric, n_jobs=n_jobs, **self.params
@@ -308,11 +312,6 @@ class Searcher:
         return Neighborhoods(np.concatenate(([0], np.cumsum(counts))), rows, distances)
 
 
-def _is_positive(X: Any) -> bool:
-    """Whether no entry of any row is negative, and not all are zero."""
-    return not issparse(X) and bool(np.min(X) >= 0 and np.any(X, axis=1).all())
-
-
 def _tables_of_truth_values(
     metric: str, X: Any, Y: Any, params: dict[str, Any]
 ) -> Iterator[tuple[int, np.ndarray]]:
@@ -322,8 +321,6 @@ def _tables_of_truth_values(
 
 
 def _tables_of_object(metric: Any, X: Any, Y: Any) -> Iterator[tuple[int, np.ndarray]]:
-    if isinstance(metric, str):
-        metric = DistanceMetric.get_metric(metric)
     dtype = np.float32 if type(metric).__name__.endswith("32") else np.float64
     X, Y = check_pairwise_arrays(X, Y, dtype=dtype)
     for batch in batches_of(X.shape[0], Y.shape[0]):
