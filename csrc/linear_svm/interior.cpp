@@ -18,8 +18,9 @@ template <class T> class Interior final : public Solver {
   public:
     Interior(const Rows<T>& X, const Problem& problem, const Limits& limits)
         : limits_(limits), passes_(X, problem.bias), gram_(passes_), n_(passes_.n),
-          width_(passes_.width), hinges_(n_ * (1 + problem.regression)), memory_(6 * hinges_),
-          rows_(n_), z_(n_), dz_(n_), a_(n_), kappa_(n_), w_(width_), step_(width_), u_(width_) {
+          width_(passes_.width), hinges_(n_ * (1 + problem.regression)),
+          each_(hinge * (1 + problem.regression)), memory_(6 * hinges_), rows_(n_), z_(n_), dz_(n_),
+          a_(n_), kappa_(n_), w_(width_), step_(width_), u_(width_) {
         if (!ok()) return;
         double* at = memory_.get();
         h_ = {problem,
@@ -66,6 +67,7 @@ template <class T> class Interior final : public Solver {
   private:
     static constexpr double reach = 0.995;  // of the way to the boundary
     static constexpr int patience = 8;      // steps without a better gap
+    static constexpr double hinge = 100;    // multiply-adds that divisions take the time of
 
     // So much of the way to the boundary, but no more than a whole step.
     static double longest_step(const HingeSums& sums, double part) {
@@ -89,11 +91,12 @@ template <class T> class Interior final : public Solver {
     // step = (I + X' kappa X)^-1 (X'a - w) needs its right-hand side, and kappa.
     Status system(double mu, bool corrected) {
         const auto rows = FML_PICK(hinges_system);
-        return passes_.sweep(nullptr, nullptr, a_.get(), step_.get(), n_threads_,
-                             [&](ptrdiff_t begin, ptrdiff_t end, ptrdiff_t) {
-                                 rows(h_, begin, end, z_.get(), mu, corrected, a_.get(),
-                                      kappa_.get());
-                             });
+        return passes_.sweep(
+            nullptr, nullptr, a_.get(), step_.get(), n_threads_,
+            [&](ptrdiff_t begin, ptrdiff_t end, ptrdiff_t) {
+                rows(h_, begin, end, z_.get(), mu, corrected, a_.get(), kappa_.get());
+            },
+            each_);
     }
 
     Status direction(double mu, bool corrected, HingeSums* sums) {
@@ -101,11 +104,12 @@ template <class T> class Interior final : public Solver {
         gram_.solve(step_.get());
         const auto rows = FML_PICK(hinges_try);
         HingeSums parts[summed_blocks] = {};
-        const Status status =
-            passes_.sweep(step_.get(), dz_.get(), nullptr, nullptr, n_threads_,
-                          [&](ptrdiff_t begin, ptrdiff_t end, ptrdiff_t b) {
-                              rows(h_, begin, end, z_.get(), dz_.get(), mu, corrected, parts + b);
-                          });
+        const Status status = passes_.sweep(
+            step_.get(), dz_.get(), nullptr, nullptr, n_threads_,
+            [&](ptrdiff_t begin, ptrdiff_t end, ptrdiff_t b) {
+                rows(h_, begin, end, z_.get(), dz_.get(), mu, corrected, parts + b);
+            },
+            each_);
         *sums = {};
         for (const HingeSums& part : parts) {
             sums->product += part.product;
@@ -146,11 +150,13 @@ template <class T> class Interior final : public Solver {
     template <class Update> Status value(const Update& update, double* u) {
         const auto rows = FML_PICK(hinges_value);
         HingeSums parts[summed_blocks] = {};
-        const Status status = passes_.sweep(nullptr, nullptr, a_.get(), u, n_threads_,
-                                            [&](ptrdiff_t begin, ptrdiff_t end, ptrdiff_t b) {
-                                                update(begin, end);
-                                                rows(h_, begin, end, z_.get(), a_.get(), parts + b);
-                                            });
+        const Status status = passes_.sweep(
+            nullptr, nullptr, a_.get(), u, n_threads_,
+            [&](ptrdiff_t begin, ptrdiff_t end, ptrdiff_t b) {
+                update(begin, end);
+                rows(h_, begin, end, z_.get(), a_.get(), parts + b);
+            },
+            each_);
         primal = dot(w_.get(), w_.get(), width_) / 2;
         double dual = -dot(u_.get(), u_.get(), width_) / 2;
         for (const HingeSums& part : parts) {
@@ -165,6 +171,7 @@ template <class T> class Interior final : public Solver {
     Passes<T> passes_;
     Gram<T> gram_;
     const ptrdiff_t n_, width_, hinges_;
+    const double each_;
     Scratch<double> memory_;
     Scratch<std::int32_t> rows_;
     Scratch<double> z_, dz_, a_, kappa_, w_, step_, u_;

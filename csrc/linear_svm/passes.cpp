@@ -12,6 +12,13 @@
 #include "common/tiling.h"
 
 namespace fastml {
+namespace {
+
+// Panels are written in strides of kilobytes, which processors fetch ahead of, several strides far:
+// what another thread writes should not lie there.
+constexpr ptrdiff_t apart = 1 << 14;
+
+}  // namespace
 
 template <class T> Bodies<T> chosen_bodies() {
     return {FML_PICK(margins_block<T>), FML_PICK(combine_block<T>), FML_PICK(norms_block<T>),
@@ -29,7 +36,7 @@ template <class T>
 Status Gram<T>::add(const std::int32_t* rows, const double* kappa, ptrdiff_t m,
                     int n_threads) noexcept {
     if (m == 0) return Status::ok;
-    const ptrdiff_t size = ld * ld, per_thread = passes_.bodies.gram_scratch * ld;
+    const ptrdiff_t size = ld * ld, per_thread = passes_.bodies.gram_scratch * ld + apart;
     const Grid grid(m, std::min(most_, ceil_div(m, 4 * block_unit)));
     const double row = passes_.entries / static_cast<double>(passes_.n);
     n_threads = threads_for(static_cast<double>(m) * row * row, n_threads);

@@ -60,10 +60,10 @@ template <class T> class Passes {
     explicit operator bool() const { return static_cast<bool>(parts_); }
 
     // z = X w where w is given; then rows(begin, end, block) on a strip of rows, which may set a;
-    // then u = X'a where u is given. One reading of X.
+    // then u = X'a where u is given. One reading of X. What rows() does to one costs `each`.
     template <class Visit>
     Status sweep(const double* w, double* z, const double* a, double* u, int n_threads,
-                 const Visit& rows) {
+                 const Visit& rows, double each = passed_over) {
         if (u) std::fill_n(parts_.get(), grid.blocks * width, 0.0);
         auto block = [&](ptrdiff_t b, int) {
             for (ptrdiff_t i = grid.begin(b); i < grid.end(b); i += strip_) {
@@ -73,7 +73,7 @@ template <class T> class Passes {
                 if (u) bodies.combine(X, bias, i, end, a + i, parts_.get() + b * width);
             }
         };
-        const double work = w || u ? entries : passed_over * static_cast<double>(n);
+        const double work = (w || u ? entries : 0) + each * static_cast<double>(n);
         const Status status = parallel(grid.blocks, threads_for(work, n_threads), block);
         if (u && status == Status::ok) add_parts(parts_.get(), grid.blocks, width, u);
         return status;
