@@ -25,31 +25,29 @@ struct AddTo {
     }
 };
 
-// Row `x` into the panels of both operands: entry p of the row goes to panel p / width.
-template <int width, class T>
-FML_INLINE void spread(const T* x, std::ptrdiff_t d, double bias, double scale, std::ptrdiff_t ld,
-                       std::ptrdiff_t depth, double* panels) {
-    for (std::ptrdiff_t p = 0; p < ld; p += width, panels += width * depth) {
-        if (p + width <= d) {
-            for (int c = 0; c < width; ++c) panels[c] = scale * x[p + c];
-        } else {
-            for (int c = 0; c < width; ++c)
-                panels[c] = p + c < d ? scale * x[p + c] : p + c == d ? scale * bias : 0.0;
-        }
-    }
+// A row (ld) times `scale` into panels: entry p goes to panel p / width.
+template <int width>
+FML_INLINE void spread(const double* row, double scale, std::ptrdiff_t ld, std::ptrdiff_t depth,
+                       double* panels) {
+    for (std::ptrdiff_t p = 0; p < ld; p += width, panels += width * depth)
+        for (int c = 0; c < width; ++c) panels[c] = scale * row[p + c];
 }
 
 template <class T>
 void dense_gram(const Rows<T>& X, double bias, const std::int32_t* rows, const double* kappa,
                 std::ptrdiff_t m, std::ptrdiff_t ld, double* scratch, double* H) {
     constexpr int cols = tile_cols<double>;
+    double* row = scratch + 2 * gram_depth * ld;  // with the constant, and zeros to the end
+    std::fill_n(row, ld, 0.0);
+    row[X.d] = bias;
     for (std::ptrdiff_t i0 = 0; i0 < m; i0 += gram_depth) {
         const std::ptrdiff_t depth = m - i0 < gram_depth ? m - i0 : gram_depth;
         double *A = scratch, *B = scratch + ld * depth;
         for (std::ptrdiff_t i = 0; i < depth; ++i) {
             const T* x = X.data + rows[i0 + i] * X.d;
-            spread<tile_rows>(x, X.d, bias, kappa[i0 + i], ld, depth, A + i * tile_rows);
-            spread<cols>(x, X.d, bias, 1.0, ld, depth, B + i * cols);
+            for (std::ptrdiff_t p = 0; p < X.d; ++p) row[p] = x[p];
+            spread<tile_rows>(row, kappa[i0 + i], ld, depth, A + i * tile_rows);
+            spread<cols>(row, 1, ld, depth, B + i * cols);
         }
         for (std::ptrdiff_t c = 0; c < ld; c += cols) {
             const std::ptrdiff_t first = c / tile_rows;  // the panel of the diagonal
@@ -79,7 +77,7 @@ void sparse_gram(const Rows<T>& X, double bias, const std::int32_t* rows, const 
     }
 }
 
-// scratch: 2 ld gram_depth values, dense only; ld is a multiple of both sides of a tile, > d.
+// scratch: ld (2 gram_depth + 1) values, dense only; ld is a multiple of both sides of a tile, > d.
 template <class T>
 void gram_block(const Rows<T>& X, double bias, const std::int32_t* rows, const double* kappa,
                 std::ptrdiff_t m, std::ptrdiff_t ld, double* scratch, double* H) {

@@ -22,7 +22,7 @@ constexpr ptrdiff_t apart = 1 << 14;
 
 template <class T> Bodies<T> chosen_bodies() {
     return {FML_PICK(margins_block<T>), FML_PICK(combine_block<T>), FML_PICK(norms_block<T>),
-            FML_PICK(gram_block<T>), 2 * baseline::gram_depth};
+            FML_PICK(gram_block<T>), 2 * baseline::gram_depth + 1};
 }
 template Bodies<float> chosen_bodies();
 template Bodies<double> chosen_bodies();
