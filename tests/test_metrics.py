@@ -162,6 +162,15 @@ def test_metrics_that_scikit_learn_lists_but_does_not_know():
             module.pairwise_distances_argmin(X, X, metric="seuclidean")
 
 
+def test_directions_of_rows_whose_squares_nearly_vanish():
+    """Scikit-learn takes such rows for zero."""
+    X = rows(40) - 0.5
+    for scale in (1e-157, 1e150):
+        same(ours.cosine_similarity(scale * X), stock.cosine_similarity(X), tolerance=1e-5)
+        distances = ours.pairwise_distances(scale * X, metric="correlation")
+        same(distances, stock.pairwise_distances(X, metric="correlation"), tolerance=1e-5)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     ("metric", "params"),

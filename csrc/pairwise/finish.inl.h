@@ -47,7 +47,9 @@ template <class C> struct Scaled {
     const C *a, *b;
     template <class V> FML_INLINE V operator()(const V& s, std::ptrdiff_t i,
                                                std::ptrdiff_t j) const {
-        return s * (load<V>(b + j) * a[i]);
+        // One after the other, since their product may be infinite; the same for (x, y) and (y, x).
+        const V one = load<V>(b + j), other = broadcast<V>(a[i]);
+        return s * maximum<C>(one, other) * minimum<C>(one, other);
     }
 };
 template <class C> struct Share {
