@@ -222,6 +222,20 @@ def test_what_is_not_finite_is_refused(bad):
             model.transform(X[-1:])
 
 
+@pytest.mark.parametrize("whiten", [False, True])
+@pytest.mark.parametrize("solver", ["auto", "full", "randomized"])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 2, 40])
+def test_projections_that_come_with_the_fit(n, dtype, solver, whiten):
+    X = data(n, 6, dtype)
+    found, expected = (
+        module.PCA(1, svd_solver=solver, whiten=whiten, random_state=0).fit_transform(X)
+        for module in (fastml.decomposition, sklearn.decomposition)
+    )
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+
+
 def test_awkward_arrays():
     X = data(300, 10)
     expected = PCA(3).fit(X)

@@ -96,6 +96,8 @@ class PCA(Versioned, CallbackSupportMixin, Projection, StockPCA):
     def fit_transform(self, X, y=None):
         """Find the principal components of `X` and project it on them."""
         X, projected = self._fit_to(X)
+        if self.whiten and X.shape[0] == 1:  # it is the mean, whatever its variance is
+            return np.zeros((1, self.n_components_), dtype=X.dtype)
         if projected is None:
             return self._project(X)
         projected *= np.sqrt(X.shape[0] - 1) if self.whiten else self.singular_values_
@@ -223,9 +225,9 @@ class PCA(Versioned, CallbackSupportMixin, Projection, StockPCA):
         rows = Rows(X.tocsr() if is_sparse(X) else X, mean)
         U, s, vectors = self._solve(rows, k, task)
         self._keep_leading(X, mean, Spectrum(s.astype(np.float64) ** 2, vectors, total), k)
-        if U is None:
-            return None
-        return U * np.where(np.einsum("ij,ij->i", vectors, self.components_) < 0, -1, 1)
+        if U is not None:
+            U *= np.where(np.einsum("ij,ij->i", vectors, self.components_) < 0, -1, 1)
+        return U
 
     @unforked()
     def _solve(self, rows: Rows, k: int, task: Task) -> tuple[Any, np.ndarray, np.ndarray]:
