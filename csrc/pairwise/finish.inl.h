@@ -57,7 +57,8 @@ template <class C> struct Share {
     template <class V> FML_INLINE V operator()(const V& s, std::ptrdiff_t i,
                                                std::ptrdiff_t j) const {
         const V whole = load<V>(b + j) + a[i], zero = broadcast<V>(C(0));
-        return select(zero >= whole, zero, s / whole);
+        // Never above 1, however sums are rounded.
+        return select(zero >= whole, zero, minimum<C>(broadcast<V>(C(1)), s / whole));
     }
 };
 template <class C> struct Ratio {

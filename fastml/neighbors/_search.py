@@ -178,6 +178,11 @@ class Searcher:
         if self.kernel is not None:
             yield from self.kernel.tables(queries, self.X, n_jobs)
             return
+        if issparse(queries) and not issparse(self.X):
+            for batch in batches_of(queries.shape[0], max(self.X.shape)):
+                for start, table in self.tables(queries[batch].toarray(), n_jobs):
+                    yield batch.start + start, table
+            return
         if (
             isinstance(self.metric, str)
             and self.metric in BOOLEAN
