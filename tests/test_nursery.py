@@ -202,7 +202,7 @@ def test_nothing_half_grown_is_left(monkeypatch):
     class Stopped:
         Columns = _nursery.native.Columns
 
-        def grow(self, *args, **kwargs):
+        def Garden(self, *args, **kwargs):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(_nursery, "native", Stopped())

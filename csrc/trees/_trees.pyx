@@ -1,7 +1,8 @@
 """Growing decision trees. Arguments are already validated; see csrc/trees/grow.h."""
 
+from cpython.buffer cimport PyBUF_READ
+from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy
 from libcpp cimport bool as bool_t
 from libcpp.vector cimport vector
 
@@ -67,12 +68,6 @@ cdef extern from "trees/tree.h" namespace "fastml" nogil:
     cdef cppclass Node:
         pass
 
-    cdef cppclass Grown:
-        vector[Node] nodes
-        vector[LevelSet] levels
-        vector[double] values
-        Py_ssize_t max_depth
-
 cdef extern from "trees/levels.h" namespace "fastml" nogil:
     cdef cppclass CLevelTree "fastml::LevelTree":
         const double* values
@@ -84,9 +79,20 @@ cdef extern from "trees/levels.h" namespace "fastml" nogil:
         int64_t*, int) noexcept
 
 cdef extern from "trees/grow.h" namespace "fastml" nogil:
-    Status c_grow "fastml::grow"(
-        const Growth&, const double*, const int32_t*, Py_ssize_t, const uint32_t*, Py_ssize_t,
-        Grown*, int) noexcept
+    cdef cppclass Ripe:
+        Py_ssize_t number
+        const Node* nodes
+        Py_ssize_t n_nodes
+        Py_ssize_t max_depth
+        const double* values
+        const LevelSet* levels
+
+    cdef cppclass CGarden "fastml::Garden":
+        CGarden(
+            const Growth&, const double*, const int32_t*, Py_ssize_t, const uint32_t*, Py_ssize_t,
+            int) except +
+        Status work() noexcept
+        const vector[Ripe]& ripe() noexcept
 
 cdef extern from "trees/replay.h" namespace "fastml" nogil:
     Py_ssize_t row_slack
@@ -200,107 +206,113 @@ cdef class Columns:
         return np.array([self.store.columns().missing[f] for f in range(self.d)], dtype=bool)
 
 
-def grow(
-    Columns columns not None,
-    const double[:, ::1] y,            # IN (n, n_outputs)
-    weights,                           # IN (1 or T, n) float64, int32, or None
-    seeds,                             # IN (T,)
-    *,
-    criterion,
-    n_classes,
-    Py_ssize_t max_features,
-    max_depth,
-    Py_ssize_t min_samples_split,
-    Py_ssize_t min_samples_leaf,
-    double min_weight_leaf,
-    double min_impurity_decrease,
-    max_leaf_nodes,
-    monotonic_cst,
-    int n_threads,
-):
-    """Grow one tree a seed: list of (nodes, values, max_depth), as scikit-learn's Tree has them.
-
-    With categorical features there is a fourth, the levels that go left, 256 bits a node.
+cdef class Garden:
+    """Trees that grow side by side, one a seed.
 
     Splits are the best ones if `columns` holds ranks, otherwise random ones. The criterion is a
     name, or the address of an Impurity; see csrc/trees/tree.h.
     """
+    cdef CGarden* garden
     cdef Growth growth
-    cdef const int64_t[::1] classes
-    cdef const int8_t[::1] monotonic
-    cdef const double[:, ::1] real
-    cdef const int32_t[:, ::1] counts
-    cdef const uint32_t[::1] states = np.ascontiguousarray(seeds, dtype=np.uint32)
-    cdef Py_ssize_t n_trees = states.shape[0], n_weights = 1
-    cdef const double* real_start = NULL
-    cdef const int32_t* count_start = NULL
-    cdef vector[Grown] grown
-    cdef Status status
+    cdef tuple kept  # what the garden points to
 
-    growth.columns = &columns.store.columns()
-    growth.y = &y[0, 0]
-    growth.n_outputs = y.shape[1]
-    growth.n_classes = NULL
-    growth.max_n_classes = 1
-    if n_classes is not None:
-        classes = np.ascontiguousarray(n_classes, dtype=np.int64)
-        growth.n_classes = &classes[0]
-        growth.max_n_classes = max(n_classes)
-    growth.impurity = NULL
-    if isinstance(criterion, str):
-        growth.criterion = CRITERIA[criterion]
-    else:
-        growth.criterion = CriterionName.user
-        growth.impurity = <Impurity><Py_ssize_t>criterion
-    growth.random_splits = not columns.ranks
-    growth.max_features = max_features
-    growth.max_depth = 2**31 - 1 if max_depth is None else max_depth
-    growth.min_samples_split = min_samples_split
-    growth.min_samples_leaf = min_samples_leaf
-    growth.min_weight_leaf = min_weight_leaf
-    growth.min_impurity_decrease = min_impurity_decrease
-    growth.max_leaf_nodes = -1 if max_leaf_nodes is None else max_leaf_nodes
-    growth.monotonic = NULL
-    if monotonic_cst is not None:
-        monotonic = monotonic_cst
-        growth.monotonic = &monotonic[0]
-    if weights is not None:
-        n_weights = weights.shape[0]
-        if weights.dtype == np.int32:
-            counts = weights
-            count_start = &counts[0, 0]
+    def __init__(
+        self,
+        Columns columns not None,
+        const double[:, ::1] y,            # IN (n, n_outputs)
+        weights,                           # IN (1 or T, n) float64, int32, or None
+        seeds,                             # IN (T,)
+        *,
+        criterion,
+        n_classes,
+        Py_ssize_t max_features,
+        max_depth,
+        Py_ssize_t min_samples_split,
+        Py_ssize_t min_samples_leaf,
+        double min_weight_leaf,
+        double min_impurity_decrease,
+        max_leaf_nodes,
+        monotonic_cst,
+        int n_threads,
+    ):
+        cdef const int64_t[::1] classes = None
+        cdef const int8_t[::1] monotonic = monotonic_cst
+        cdef const double[:, ::1] real
+        cdef const int32_t[:, ::1] counts
+        cdef const uint32_t[::1] states = np.ascontiguousarray(seeds, dtype=np.uint32)
+        cdef const double* real_start = NULL
+        cdef const int32_t* count_start = NULL
+        cdef Py_ssize_t n_weights = 1
+        cdef Growth* growth = &self.growth
+
+        growth.columns = &columns.store.columns()
+        growth.y = &y[0, 0]
+        growth.n_outputs = y.shape[1]
+        growth.n_classes = NULL
+        growth.max_n_classes = 1
+        if n_classes is not None:
+            classes = np.ascontiguousarray(n_classes, dtype=np.int64)
+            growth.n_classes = &classes[0]
+            growth.max_n_classes = max(n_classes)
+        growth.impurity = NULL
+        if isinstance(criterion, str):
+            growth.criterion = CRITERIA[criterion]
         else:
-            real = weights
-            real_start = &real[0, 0]
+            growth.criterion = CriterionName.user
+            growth.impurity = <Impurity><Py_ssize_t>criterion
+        growth.random_splits = not columns.ranks
+        growth.max_features = max_features
+        growth.max_depth = 2**31 - 1 if max_depth is None else max_depth
+        growth.min_samples_split = min_samples_split
+        growth.min_samples_leaf = min_samples_leaf
+        growth.min_weight_leaf = min_weight_leaf
+        growth.min_impurity_decrease = min_impurity_decrease
+        growth.max_leaf_nodes = -1 if max_leaf_nodes is None else max_leaf_nodes
+        growth.monotonic = NULL
+        if monotonic is not None:
+            growth.monotonic = &monotonic[0]
+        if weights is not None:
+            n_weights = weights.shape[0]
+            if weights.dtype == np.int32:
+                counts = weights
+                count_start = &counts[0, 0]
+            else:
+                real = weights
+                real_start = &real[0, 0]
+        self.kept = columns, y, weights, classes, monotonic, states
+        self.garden = new CGarden(growth[0], real_start, count_start, n_weights, &states[0],
+                                  states.shape[0], n_threads)
 
-    grown.resize(n_trees)
-    with nogil:
-        status = c_grow(growth, real_start, count_start, n_weights, &states[0], n_trees,
-                        grown.data(), n_threads)
-    check(status)
-    return [take(grown[t], growth.n_outputs, growth.max_n_classes) for t in range(n_trees)]
+    def __dealloc__(self):
+        del self.garden
+
+    def harvest(self):
+        """Work until trees are complete: list of (number, nodes, values, max_depth), in any order.
+
+        It is empty when all trees have been. Nodes and values are as scikit-learn's Tree has them.
+        With categorical features there is a fifth, the levels that go left, 256 bits a node. The
+        arrays hold until the next call.
+        """
+        cdef Status status
+        with nogil:
+            status = self.garden.work()
+        check(status)
+        return [self.arrays(self.garden.ripe()[i]) for i in range(self.garden.ripe().size())]
+
+    cdef arrays(self, const Ripe& ripe):
+        cdef Py_ssize_t n = ripe.n_nodes
+        shape = n, self.growth.n_outputs, self.growth.max_n_classes
+        nodes = seen(ripe.nodes, n * sizeof(Node), NODE_DTYPE)
+        values = seen(ripe.values, 8 * n * shape[1] * shape[2], np.float64).reshape(shape)
+        if ripe.levels == NULL:
+            return ripe.number, nodes, values, ripe.max_depth
+        levels = seen(ripe.levels, n * sizeof(LevelSet), np.uint64).reshape(n, -1)
+        return ripe.number, nodes, values, ripe.max_depth, levels
 
 
-cdef take(Grown& tree, Py_ssize_t n_outputs, Py_ssize_t max_n_classes):
-    """The tree's arrays; its own memory is freed."""
-    cdef Py_ssize_t n = tree.nodes.size()
-    cdef uint64_t[:, ::1] level_view
-    nodes = np.empty(n, dtype=NODE_DTYPE)
-    values = np.empty((n, n_outputs, max_n_classes))
-    cdef signed char[::1] node_bytes = nodes.view(np.int8)
-    cdef double[:, :, ::1] value_view = values
-    memcpy(&node_bytes[0], tree.nodes.data(), n * sizeof(Node))
-    memcpy(&value_view[0, 0, 0], tree.values.data(), tree.values.size() * sizeof(double))
-    depth = tree.max_depth
-    tree.nodes = vector[Node]()
-    tree.values = vector[double]()
-    if tree.levels.size():
-        levels = np.empty((n, sizeof(LevelSet) // 8), dtype=np.uint64)
-        level_view = levels
-        memcpy(&level_view[0, 0], tree.levels.data(), n * sizeof(LevelSet))
-        tree.levels = vector[LevelSet]()
-        return nodes, values, depth, levels
-    return nodes, values, depth
+cdef seen(const void* start, Py_ssize_t size, dtype):
+    """So many bytes of memory that is not Python's."""
+    return np.frombuffer(PyMemoryView_FromMemory(<char*> start, size, PyBUF_READ), dtype)
 
 
 cdef class LevelForest:

@@ -1,10 +1,7 @@
 #include "trees/grow.h"
 
 #include <algorithm>
-#include <atomic>
-#include <memory>
 #include <new>
-#include <vector>
 
 #include "trees/grower.h"
 
@@ -14,28 +11,71 @@ using std::ptrdiff_t;
 
 namespace {
 
-// About 20 ms of one thread's work: then a look for Ctrl-C.
-constexpr ptrdiff_t step_values = 1 << 21;
+// About 2.5 ms of one thread's work: then trees that are ripe are taken out, while their nodes are
+// in the cache, and Ctrl-C is looked for. A thread sees within a sixteenth of it that another has
+// done so much.
+constexpr ptrdiff_t round_values = 1 << 18;
+constexpr int looks = 16;
 
-struct Forest {
-    const Growth& growth;
-    const double* real_weights;
-    const std::int32_t* counts;
-    ptrdiff_t n_weights;
-    const std::uint32_t* seeds;
-
-    Weights weights(ptrdiff_t tree) const {
-        const ptrdiff_t at = (n_weights == 1 ? 0 : tree) * growth.columns->n;
-        return {real_weights ? real_weights + at : nullptr, counts ? counts + at : nullptr};
-    }
-};
+}  // namespace
 
 // Where trees grow one after the other, with the same memory.
 class Plot {
   public:
-    void sow(const Forest& forest, ptrdiff_t tree) {
-        const Growth& growth = forest.growth;
-        const Weights weights = forest.weights(tree);
+    void work(Garden& garden) {
+        const ptrdiff_t step =
+            std::max<ptrdiff_t>(1, round_values / looks / garden.growth_.max_features);
+        for (int i = 0; i < looks && !garden.pause_; ++i) {
+            if (!grower_) {
+                number_ = garden.next_.fetch_add(1);
+                if (number_ >= garden.n_trees_) return;
+                sow(garden);
+            }
+            if (grower_->advance(step)) {
+                complete_.push_back({number_, grower_->root(), grower_->max_depth()});
+                grower_.reset();
+            } else if (grower_->status() != Status::ok) {
+                break;
+            }
+        }
+        garden.pause_ = true;
+    }
+    Status status() const { return grower_ ? grower_->status() : Status::ok; }
+    bool is_free() const { return !grower_; }
+
+    // Tells which trees are complete.
+    void show(const Growth& growth, std::vector<Ripe>& ripe) const {
+        for (std::size_t i = 0; i < complete_.size(); ++i) {
+            const Complete& tree = complete_[i];
+            const ptrdiff_t end = i + 1 < complete_.size() ? complete_[i + 1].root
+                                  : grower_                ? grower_->root()
+                                                           : nodes_.nodes.size();
+            ripe.push_back({tree.number, nodes_.nodes.data() + tree.root, end - tree.root,
+                            tree.max_depth,
+                            nodes_.values.data() + tree.root * values_of_node(growth),
+                            growth.columns->levels ? nodes_.levels.data() + tree.root : nullptr});
+        }
+    }
+    // Takes back their memory.
+    void clear(const Growth& growth) {
+        const ptrdiff_t kept = grower_ ? grower_->root() : nodes_.nodes.size();
+        nodes_.nodes.drop_front(kept);
+        nodes_.values.drop_front(kept * values_of_node(growth));
+        if (growth.columns->levels) nodes_.levels.drop_front(kept);
+        if (grower_) grower_->moved(0);
+        complete_.clear();
+    }
+
+  private:
+    struct Complete {
+        ptrdiff_t number, root, max_depth;
+    };
+    static ptrdiff_t values_of_node(const Growth& growth) {
+        return growth.n_outputs * growth.max_n_classes;
+    }
+    void sow(const Garden& garden) {
+        const Growth& growth = garden.growth_;
+        const Weights weights = garden.weights(number_);
         const Columns& columns = *growth.columns;
         const bool exact = columns.levels || (columns.by_row && !columns.mostly_zero &&
                                               sums_are_exact(growth, weights));
@@ -47,64 +87,59 @@ class Plot {
             splitter_ = make(growth);
             is_exact_ = exact;
         }
-        splitter_->plant(weights, forest.seeds[tree]);
-        grower_ = std::make_unique<Grower>(growth, *splitter_);
-        tree_ = tree;
-    }
-    bool is_free() const { return !grower_; }
-    Status status() const { return grower_ ? grower_->status() : Status::ok; }
-    // Works on for a while; a tree that is complete goes to its place in `out`.
-    void advance(ptrdiff_t step, Grown* out) {
-        if (!grower_->advance(step)) return;
-        out[tree_] = std::move(grower_->tree());
-        grower_.reset();
+        splitter_->plant(weights, garden.seeds_[number_]);
+        grower_ = std::make_unique<Grower>(growth, *splitter_, nodes_);
     }
 
-  private:
     std::unique_ptr<Splitter> splitter_;
     bool is_exact_ = false;
     std::unique_ptr<Grower> grower_;
-    ptrdiff_t tree_ = -1;
+    ptrdiff_t number_ = -1;
+    Nodes nodes_;
+    std::vector<Complete> complete_;
 };
 
-}  // namespace
+Garden::Garden(const Growth& growth, const double* real_weights, const std::int32_t* counts,
+               ptrdiff_t n_weights, const std::uint32_t* seeds, ptrdiff_t n_trees, int n_threads)
+    : growth_(growth), real_weights_(real_weights), counts_(counts), n_weights_(n_weights),
+      seeds_(seeds), n_trees_(n_trees), n_threads_(n_threads),
+      plots_(std::min<ptrdiff_t>(n_trees, n_threads)) {
+    growth_.n_threads = n_trees == 1 ? n_threads : 1;
+}
+Garden::~Garden() = default;
 
-Status grow(const Growth& growth, const double* real_weights, const std::int32_t* counts,
-            ptrdiff_t n_weights, const std::uint32_t* seeds, ptrdiff_t n_trees, Grown* out,
-            int n_threads) noexcept try {
-    Growth shared = growth;
-    shared.n_threads = n_trees == 1 ? n_threads : 1;
-    const Forest forest{shared, real_weights, counts, n_weights, seeds};
-    const ptrdiff_t step = std::max<ptrdiff_t>(1, step_values / growth.max_features);
-    std::vector<Plot> plots(std::min<ptrdiff_t>(n_trees, n_threads));
-    std::atomic<ptrdiff_t> next{0};
-    std::atomic<bool> failed{false};
-    auto work = [&](ptrdiff_t p, int) {
+Weights Garden::weights(ptrdiff_t tree) const {
+    const ptrdiff_t at = (n_weights_ == 1 ? 0 : tree) * growth_.columns->n;
+    return {real_weights_ ? real_weights_ + at : nullptr, counts_ ? counts_ + at : nullptr};
+}
+
+Status Garden::work() noexcept try {
+    ripe_.clear();
+    for (Plot& plot : plots_) plot.clear(growth_);
+    auto round = [&](ptrdiff_t p, int) {
         try {
-            if (plots[p].is_free()) {
-                const ptrdiff_t tree = next.fetch_add(1);
-                if (tree >= n_trees) return;
-                plots[p].sow(forest, tree);
-            }
-            plots[p].advance(step, out);
+            plots_[p].work(*this);
         } catch (const std::bad_alloc&) {
-            failed = true;
+            failed_ = true;
         }
     };
-    // In a round each plot is worked on for a step, and sown anew whenever it is free.
-    for (bool done = false; !done;) {
-        Status status = Status::ok;
-        if (shared.n_threads > 1) {  // a tree that takes threads itself
-            work(0, 0);
-            status = plots[0].status();
+    for (bool done = false; ripe_.empty() && !done;) {
+        pause_ = false;
+        Status status;
+        if (growth_.n_threads > 1) {  // a tree that takes threads itself
+            round(0, 0);
+            status = plots_[0].status();
             if (status == Status::ok) status = parallel(1, 1, [](ptrdiff_t, int) {});
         } else {
-            status = parallel(static_cast<ptrdiff_t>(plots.size()), n_threads, work);
+            status = parallel(static_cast<ptrdiff_t>(plots_.size()), n_threads_, round);
         }
         if (status != Status::ok) return status;
-        if (failed) return Status::no_memory;
-        done = next >= n_trees;
-        for (const Plot& plot : plots) done = done && plot.is_free();
+        if (failed_) return Status::no_memory;
+        done = next_ >= n_trees_;
+        for (const Plot& plot : plots_) {
+            plot.show(growth_, ripe_);
+            done = done && plot.is_free();
+        }
     }
     return Status::ok;
 } catch (const std::bad_alloc&) {

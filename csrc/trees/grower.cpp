@@ -8,8 +8,9 @@ using std::ptrdiff_t;
 
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
 
-Grower::Grower(const Growth& growth, Splitter& splitter)
-    : growth_(growth), splitter_(splitter), splits_left_(growth.max_leaf_nodes - 1) {
+Grower::Grower(const Growth& growth, Splitter& splitter, Nodes& out)
+    : growth_(growth), splitter_(splitter), out_(out), root_(out.nodes.size()),
+      splits_left_(growth.max_leaf_nodes - 1) {
     const Pending root{0, splitter_.n_rows(), 0, -1, false, {}};
     if (growth.max_leaf_nodes < 0)
         stack_.push_back(root);
@@ -30,8 +31,9 @@ bool Grower::advance(ptrdiff_t rows) {
 }
 
 ptrdiff_t Grower::add(const Pending& at, bool is_leaf, const Split& split) {
-    const auto id = static_cast<ptrdiff_t>(tree_.nodes.size());
-    Node node{};
+    const ptrdiff_t id = out_.nodes.size() - root_;
+    Node& node = *out_.nodes.add(1);
+    node = {};
     node.left = node.right = -1;
     node.feature = is_leaf ? -2 : split.feature;
     node.threshold = is_leaf ? -2.0 : split.threshold;
@@ -39,15 +41,14 @@ ptrdiff_t Grower::add(const Pending& at, bool is_leaf, const Split& split) {
     node.impurity = at.inherited.impurity;
     node.rows = at.end - at.start;
     node.weight = splitter_.weight();
-    tree_.nodes.push_back(node);
-    if (growth_.columns->levels) tree_.levels.push_back(is_leaf ? LevelSet{} : splitter_.levels());
+    if (growth_.columns->levels) *out_.levels.add(1) = is_leaf ? LevelSet{} : splitter_.levels();
     if (at.parent >= 0) {
-        Node& parent = tree_.nodes[at.parent];
+        Node& parent = out_.nodes[root_ + at.parent];
         (at.is_left ? parent.left : parent.right) = id;
     }
     const ptrdiff_t size = growth_.n_outputs * growth_.max_n_classes;
-    tree_.values.resize(tree_.values.size() + size);
-    double* value = &tree_.values[id * size];
+    double* const value = out_.values.add(size);
+    std::fill_n(value, size, 0.0);
     splitter_.value(value);
     if (growth_.monotonic) splitter_.clip(value, at.inherited.lower, at.inherited.upper);
     return id;
@@ -92,7 +93,7 @@ void Grower::step_depth_first() {
     const Pending at = stack_.back();
     stack_.pop_back();
     const Candidate node = look(at);
-    tree_.max_depth = std::max(tree_.max_depth, node.depth);
+    max_depth_ = std::max(max_depth_, node.depth);
     if (node.is_leaf) return;
     Pending left, right;
     children(node, &left, &right);
@@ -104,10 +105,10 @@ void Grower::step_best_first() {
     std::pop_heap(frontier_.begin(), frontier_.end());
     const Candidate best = frontier_.back();
     frontier_.pop_back();
-    tree_.max_depth = std::max(tree_.max_depth, best.depth);
+    max_depth_ = std::max(max_depth_, best.depth);
     if (best.is_leaf) return;
     if (splits_left_ <= 0) {
-        Node& node = tree_.nodes[best.node];
+        Node& node = out_.nodes[root_ + best.node];
         node.left = node.right = -1;
         node.feature = -2;
         node.threshold = -2.0;

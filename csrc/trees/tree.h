@@ -2,8 +2,8 @@
 // A grown tree, in the layout of scikit-learn's Tree, and what it is grown from.
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
+#include "common/growing.h"
 #include "trees/columns.h"
 
 namespace fastml {
@@ -18,11 +18,11 @@ struct Node {  // scikit-learn's NODE_DTYPE
 };
 static_assert(sizeof(Node) == 64, "scikit-learn's nodes have 64 bytes");
 
-struct Grown {
-    std::vector<Node> nodes;
-    std::vector<double> values;    // (nodes, n_outputs, max_n_classes)
-    std::vector<LevelSet> levels;  // (nodes) that go left, if there are categorical features
-    std::ptrdiff_t max_depth = -1;
+// Nodes of trees, one tree behind the other.
+struct Nodes {
+    Growing<Node> nodes;
+    Growing<double> values;    // (nodes, n_outputs, max_n_classes)
+    Growing<LevelSet> levels;  // (nodes) that go left, if there are categorical features
 };
 
 enum class CriterionName : int {

@@ -172,7 +172,7 @@ class Nursery:
         limits, columns, targets, criterion, constraints = self._setting
         seedlings, seeds, weights = self._seedlings, self._seeds, self._weights
         self._seedlings, self._seeds, self._weights, self._whole = [], [], [], None
-        grown = native.grow(
+        garden = native.Garden(
             columns,
             targets.values,
             _stacked(weights),
@@ -183,25 +183,44 @@ class Nursery:
             n_threads=self._threads(len(seeds) * columns.n * columns.d),
             **limits._asdict(),
         )
-        if not isinstance(criterion, str) and any(
-            np.isnan(tree[0]["impurity"][0]) for tree in grown
-        ):
-            raise ValueError("the criterion raises, or is not a number, for all rows together")
         widths = targets.n_classes
         if widths is None:
             widths = np.ones(targets.values.shape[1], dtype=np.intp)
-        for tree, (nodes, values, depth, *levels) in zip(seedlings, grown, strict=True):
-            tree.tree_ = Tree(columns.d, widths, len(widths))
-            state = {"max_depth": depth, "node_count": len(nodes), "nodes": nodes, "values": values}
-            tree.tree_.__setstate__(state)
-            before = tree.tree_
-            if tree.ccp_alpha > 0:
-                tree._prune_tree()
-            if levels:
-                tree.tree_ = LevelTree.pruned(tree.tree_, before, *levels, columns.levels)
-            if self._on_grown is not None and self._on_grown(tree):
+        ahead: dict[int, tuple] = {}  # of trees before them
+        for number in range(len(seedlings)):
+            while number not in ahead:
+                for ripe in garden.harvest():
+                    ahead[ripe[0]] = self._gathered(widths, criterion, columns, *ripe[1:])
+            self._take_in(seedlings[number], columns, *ahead.pop(number))
+            if self._on_grown is not None and self._on_grown(seedlings[number]):
                 self.closed = True
                 return
+
+    @staticmethod
+    def _gathered(
+        widths: np.ndarray,
+        criterion: str | int,
+        columns: Any,
+        nodes: np.ndarray,
+        values: np.ndarray,
+        depth: int,
+        levels: np.ndarray | None = None,
+    ) -> tuple[Tree, np.ndarray | None]:
+        """What the garden shows of a tree for a moment, for good."""
+        if not isinstance(criterion, str) and np.isnan(nodes["impurity"][0]):
+            raise ValueError("the criterion raises, or is not a number, for all rows together")
+        tree = Tree(columns.d, widths, len(widths))
+        state = {"max_depth": depth, "node_count": len(nodes), "nodes": nodes, "values": values}
+        tree.__setstate__(state)
+        return tree, None if levels is None else levels.copy()
+
+    @staticmethod
+    def _take_in(tree: Any, columns: Any, grown: Tree, levels: np.ndarray | None) -> None:
+        tree.tree_ = grown
+        if tree.ccp_alpha > 0:
+            tree._prune_tree()
+        if levels is not None:
+            tree.tree_ = LevelTree.pruned(tree.tree_, grown, levels, columns.levels)
 
 
 def _stacked(weights: list[Any]) -> np.ndarray | None:
