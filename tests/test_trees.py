@@ -103,7 +103,7 @@ def draw_targets(rng, X, classification, criterion, outputs):
     for _ in range(outputs):
         noisy = score + rng.normal(size=n) * rng.choice([0.1, 1, 10])
         if classification:
-            n_classes = int(rng.choice([1, 2, 2, 3, 7]))
+            n_classes = int(rng.choice([1, 2, 2, 3, 7, 8, 9]))
             cuts = np.quantile(noisy, np.linspace(0, 1, n_classes + 1)[1:-1])
             columns.append(np.digitize(noisy, cuts))
         elif rng.random() < 0.4:
@@ -121,7 +121,7 @@ def draw_weights(rng, n):
     if kind == 0:
         return rng.random(n)
     if kind == 1:
-        return rng.integers(0, 4, n)
+        return rng.integers(0, rng.choice([4, 60]), n)
     if kind == 2:
         return rng.random(n) * (rng.random(n) < 0.6) + np.eye(n)[0] if n < 5000 else rng.random(n)
     return None

@@ -74,9 +74,20 @@ template <class Tally> class Exact : public Splitter {
         return left;
     }
 
+    // Of a node of few rows; see exact_few.h.
+    void carry_out_few(std::uint32_t left, double impurity, Split& split) {
+        split.position = start_ + move_few(left, &rows_[start_], &tags_[start_], size());
+        tally_.sum_few(left, left_);
+        evaluate_left(impurity, split);
+    }
+
     // The split's impurities; its rows have been moved.
     void evaluate(double impurity, Split& split) {
         tally_.sum(tags(), split.position - start_, left_);
+        evaluate_left(impurity, split);
+    }
+    // The same, if the left side has been added up.
+    void evaluate_left(double impurity, Split& split) {
         tally_.subtract(total_, left_, right_);
         const double w = weight(), left = tally_.weight(left_), right = tally_.weight(right_);
         split.left_impurity = tally_.impurity(left_);

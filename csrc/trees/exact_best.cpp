@@ -47,6 +47,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
         ptrdiff_t feature = 0;
         std::uint32_t lower = nothing;  // the largest code that goes left
         std::uint32_t upper = nothing;  // the smallest that goes right, if one does
+        std::uint32_t left = 0;         // the rows that go left, if split_few has told them
         bool missing_left = false, has_missing = false;
         LevelSet levels{};  // that go left, of a categorical feature
     };
@@ -83,6 +84,17 @@ template <class Tally> class BestExact final : public Exact<Tally> {
     bool try_feature(ptrdiff_t feature) {
         const Column& column = columns_.ranked[feature];
         if (is_categorical(feature)) return try_levels(column, feature);
+        if (tally_.has_few() && !column.missing && column.n_values < 1 << 23) {
+            const FewSplit split = split_few(column, this->rows(), size(), tally_.few_rows(),
+                                             growth_.min_samples_leaf, this->least_);
+            if (split.kind == FewSplit::constant) return false;
+            if (split.kind == FewSplit::varied) {
+                if (split.proxy > best_.proxy)
+                    best_ = {split.proxy, feature, split.lower, split.upper,
+                             split.left,  false,   false,       {}};
+                return true;
+            }
+        }
         if (column.n_values == 2 && !column.missing) return try_binary(column, feature);
         column.gather(this->rows(), size(), codes_.data());
         Known known{&column, this->tags(), feature, size(), 0, false};
@@ -115,7 +127,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
         if (tally_.weight(this->left_) < this->least_ || tally_.weight(this->right_) < this->least_)
             return true;
         const double proxy = tally_.proxy(this->left_, this->right_);
-        if (proxy > best_.proxy) best_ = {proxy, feature, 0, 2, false, false, {}};
+        if (proxy > best_.proxy) best_ = {proxy, feature, 0, 2, 0, false, false, {}};
         return true;
     }
 
@@ -174,7 +186,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
         if (!queue.count) return;
         const double proxy = tally_.score(queue, this->least_);
         if (!(proxy > best_.proxy)) return;
-        best_ = {proxy, feature, 0, nothing, false, false, {}};
+        best_ = {proxy, feature, 0, nothing, 0, false, false, {}};
         const ptrdiff_t cut = queue.place_of(proxy);
         for (ptrdiff_t i = 0; i < cut; ++i)
             best_.levels.add(static_cast<std::int32_t>(column.values[met.ranks[met.order[i]]]));
@@ -291,6 +303,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
                      side.feature,
                      static_cast<std::uint32_t>(place >> 32),
                      static_cast<std::uint32_t>(place),
+                     0,
                      side.missing_left,
                      side.missing > 0,
                      {}};
@@ -301,13 +314,22 @@ template <class Tally> class BestExact final : public Exact<Tally> {
     // Moves the rows and evaluates the best split as scikit-learn does in the end.
     void carry_out(double impurity, Split& split) {
         const Column& column = columns_.ranked[best_.feature];
-        column.gather(this->rows(), size(), codes_.data());
         split.feature = best_.feature;
+        if (best_.left) {
+            this->carry_out_few(best_.left, impurity, split);
+            split.threshold = between(column);
+            split.missing_go_left = split.position - start_ > end_ - split.position;
+            return;
+        }
+        column.gather(this->rows(), size(), codes_.data());
         if (is_categorical(best_.feature))
             carry_out_levels(column, split);
         else
             carry_out_numbers(column, split);
         this->evaluate(impurity, split);
+    }
+    double between(const Column& column) const {
+        return column.value(best_.lower) / 2.0 + column.value(best_.upper) / 2.0;
     }
     void carry_out_numbers(const Column& column, Split& split) {
         split.position = this->divide([&](ptrdiff_t i, std::int32_t) {
@@ -315,9 +337,8 @@ template <class Tally> class BestExact final : public Exact<Tally> {
             return column.missing && column.is_missing(code) ? best_.missing_left
                                                              : code >> 1 <= best_.lower >> 1;
         });
-        split.threshold = best_.upper == nothing
-                              ? std::numeric_limits<double>::infinity()
-                              : column.value(best_.lower) / 2.0 + column.value(best_.upper) / 2.0;
+        split.threshold =
+            best_.upper == nothing ? std::numeric_limits<double>::infinity() : between(column);
         split.missing_go_left = best_.has_missing ? best_.missing_left
                                                   : split.position - start_ > end_ - split.position;
     }

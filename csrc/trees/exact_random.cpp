@@ -19,7 +19,9 @@ template <class Tally> class RandomExact final : public Exact<Tally> {
         inherited.constants = draw_.each(random_, inherited.constants, [&](ptrdiff_t feature) {
             return try_feature(feature, best);
         });
-        if (best.position < end_) {
+        if (best.position < end_ && tally_.has_few()) {
+            this->carry_out_few(best_left_, inherited.impurity, best);
+        } else if (best.position < end_) {
             const float* x = columns_.raw + best.feature * columns_.n;
             const float threshold = round_down(best.threshold);
             best.position = this->divide([&](ptrdiff_t, std::int32_t row) {
@@ -56,6 +58,15 @@ template <class Tally> class RandomExact final : public Exact<Tally> {
         split.threshold = random_.uniform(low, high);
         split.missing_go_left = n_missing > 0 && random_.integer(0, 2);
         if (split.threshold == high) split.threshold = low;
+        if (tally_.has_few()) {
+            const FewSide side =
+                side_few(values_.data(), size(), round_down(split.threshold), split.missing_go_left,
+                         tally_.few_rows(), growth_.min_samples_leaf, this->least_);
+            if (!(side.proxy > best_proxy_)) return true;
+            best_left_ = side.left;
+            take(split, side.proxy, side.n_left, n_missing, best);
+            return true;
+        }
         const ptrdiff_t n_left = kernels_.side(values_.data(), size(), round_down(split.threshold),
                                                split.missing_go_left, left_rows_.data());
         const ptrdiff_t n_right = size() - n_left;
@@ -65,17 +76,21 @@ template <class Tally> class RandomExact final : public Exact<Tally> {
         if (tally_.weight(left_) < this->least_ || tally_.weight(right_) < this->least_)
             return true;
         const double proxy = tally_.proxy(left_, right_);
-        if (!(proxy > best_proxy_)) return true;
-        best_proxy_ = proxy;
-        split.position = start_ + n_left;
-        if (n_missing == 0) split.missing_go_left = n_left > n_right;
-        best = split;
+        if (proxy > best_proxy_) take(split, proxy, n_left, n_missing, best);
         return true;
+    }
+    void take(const Split& split, double proxy, ptrdiff_t n_left, ptrdiff_t n_missing,
+              Split& best) {
+        best = split;
+        best.position = start_ + n_left;
+        if (n_missing == 0) best.missing_go_left = 2 * n_left > size();
+        best_proxy_ = proxy;
     }
 
     std::vector<float> values_;
     std::vector<std::uint8_t> left_rows_;
     double best_proxy_ = 0;
+    std::uint32_t best_left_ = 0;  // its rows, if there are few; see exact_few.h
 };
 
 }  // namespace

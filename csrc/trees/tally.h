@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "trees/exact_few.h"
 #include "trees/queue.h"
 #include "trees/terms.h"
 #include "trees/search.h"
@@ -49,7 +50,8 @@ class ClassTally {
 
     explicit ClassTally(const Growth& growth)
         : n_classes_(growth.max_n_classes), bits_(class_bits(growth.max_n_classes)),
-          entropy_(growth.criterion == CriterionName::entropy), candidate_left_(n_classes_),
+          entropy_(growth.criterion == CriterionName::entropy),
+          few_are_possible_(!entropy_ && n_classes_ <= 8), candidate_left_(n_classes_),
           candidate_right_(n_classes_) {}
 
     // Weights are whole, and share 32 bits with the class.
@@ -97,8 +99,23 @@ class ClassTally {
         const double w_left = weight(left), w_right = weight(right);
         return -w_right * impurity(right, w_right) - w_left * impurity(left, w_left);
     }
+    // Of the node that was entered last, if it has few rows: whether exact_few.h is for it.
+    bool has_few() const { return has_few_; }
+    const FewClasses& few_rows() const { return few_; }
+    void sum_few(std::uint32_t rows, Sums& sums) const {
+        unpack(fastml::sum_few(few_, rows), sums);
+    }
 
   protected:
+    // Adds up a node, unless it has to be added up otherwise.
+    bool enter_few(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) {
+        has_few_ = few_are_possible_ && m <= few && take_few(tags, bits_, m, few_);
+        if (has_few_) unpack(few_.total, sums);
+        return has_few_;
+    }
+    static void unpack(std::uint64_t word, Sums& sums) {
+        for (std::size_t c = 0; c < sums.size(); ++c) sums[c] = word >> 8 * c & 255;
+    }
     std::uint32_t class_of(std::uint32_t tag) const { return class_of(tag, bits_); }
     static std::uint32_t class_of(std::uint32_t tag, int bits) { return tag & ((1u << bits) - 1); }
     // Splits whose bound is `sure` at least get their proxy, with the sums that set(s, left, right)
@@ -119,8 +136,10 @@ class ClassTally {
 
     const std::ptrdiff_t n_classes_;
     const int bits_;
-    const bool entropy_;
+    const bool entropy_, few_are_possible_;
     Sums candidate_left_, candidate_right_;
+    FewClasses few_;
+    bool has_few_ = false;
 };
 
 class TwoClasses : public ClassTally {
@@ -132,8 +151,8 @@ class TwoClasses : public ClassTally {
     TwoClasses(const Growth& growth, const SearchKernels& kernels)
         : ClassTally(growth), kernels_(kernels) {}
 
-    void enter(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) const {
-        sum(tags, m, sums);
+    void enter(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) {
+        if (!enter_few(tags, m, sums)) sum(tags, m, sums);
     }
     void sum(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) const {
         kernels_.pair_sums(tags, m, sums.data());
@@ -218,7 +237,7 @@ template <class Terms> class ManyClasses : public ClassTally {
     const std::ptrdiff_t counters;
 
     void enter(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) {
-        sum(tags, m, sums);
+        if (!enter_few(tags, m, sums)) sum(tags, m, sums);
         fits_a_word_ = n_classes_ <= 8 && weight(sums) < 256;
     }
     void sum(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) const {
@@ -355,6 +374,8 @@ class TargetTally {
     Sums none() const { return {}; }
     // Adds up a node, whose rows sum_left will be asked about.
     void enter(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) {
+        has_few_ = m <= few;
+        if (has_few_) return enter_few(tags, m, sums);
         sum(tags, m, sums);
         for (std::ptrdiff_t i = 0; i < m && m <= side_by_side; ++i) {
             weights_[i] = points_[tags[i]].w;
@@ -396,6 +417,17 @@ class TargetTally {
             sums.wy += taken * points_[tags[i]].wy;
         }
     }
+    bool has_few() const { return has_few_; }
+    const FewTargets& few_rows() const { return few_; }
+    void sum_few(std::uint32_t rows, Sums& sums) const {
+        sums = {};
+        for (std::ptrdiff_t i = 0; i < few; ++i) {
+            const double taken = rows >> i & 1;
+            sums.w += taken * few_.w[i];
+            sums.wy += taken * few_.wy[i];
+            sums.wyy += taken * few_.wyy[i];
+        }
+    }
     void start(const Sums& total, const Sums* left) {
         total_ = total;
         w_ = left ? left->w : 0;
@@ -434,9 +466,27 @@ class TargetTally {
   private:
     static constexpr std::ptrdiff_t side_by_side = 1 << 12;
 
+    void enter_few(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) {
+        Sums all;
+        for (std::ptrdiff_t i = 0; i < few; ++i) {
+            const Sums point = i < m ? points_[tags[i]] : Sums{};
+            few_.w[i] = point.w;
+            few_.wy[i] = point.wy;
+            few_.wyy[i] = point.wyy;
+            all.w += point.w;
+            all.wy += point.wy;
+            all.wyy += point.wyy;
+        }
+        few_.total_w = all.w;
+        few_.total_wy = all.wy;
+        sums = all;
+    }
+
     const SearchKernels& kernels_;
     std::vector<Sums> points_;               // (n)
     std::vector<double> weights_, targets_;  // of the node's rows, if they are no more
+    FewTargets few_;
+    bool has_few_ = false;
     Sums total_;
     double w_ = 0, wy_ = 0;
 };
