@@ -16,7 +16,8 @@ template <class Tally> class Exact : public Splitter {
         : growth_(growth), columns_(*growth.columns), kernels_(search_kernels()), random_(0),
           draw_(columns_.d, growth.max_features), tally_(growth, kernels_), total_(tally_.none()),
           left_(tally_.none()), right_(tally_.none()), rows_(columns_.n + row_slack),
-          tags_(columns_.n + row_slack), pairs_(2 * columns_.n) {
+          tags_(columns_.n + row_slack), pairs_(2 * columns_.n + 2 * row_slack),
+          sides_(columns_.n + row_slack) {
         if (!draw_) throw std::bad_alloc();
     }
 
@@ -54,24 +55,12 @@ template <class Tally> class Exact : public Splitter {
     const std::uint32_t* tags() const { return tags_.data() + start_; }
     const std::int32_t* rows() const { return rows_.data() + start_; }
 
-    // goes_left(i, row): of the node's i-th row.
-    template <class GoesLeft> std::ptrdiff_t divide(GoesLeft goes_left) {
-        std::ptrdiff_t left = start_, right = 0;
-        for (std::ptrdiff_t p = start_; p < end_; ++p) {
-            const std::int32_t row = rows_[p];
-            const std::uint32_t tag = tags_[p];
-            const bool to_left = goes_left(p - start_, row);
-            rows_[left] = row;
-            tags_[left] = tag;
-            pairs_[right] = static_cast<std::uint64_t>(row) << 32 | tag;
-            left += to_left;
-            right += !to_left;
-        }
-        for (std::ptrdiff_t i = 0; i < right; ++i) {
-            rows_[left + i] = static_cast<std::int32_t>(pairs_[i] >> 32);
-            tags_[left + i] = static_cast<std::uint32_t>(pairs_[i]);
-        }
-        return left;
+    // Moves the rows by sides_: one, not zero, for those that go left. Where the others begin.
+    std::ptrdiff_t divide() {
+        auto* const other = reinterpret_cast<std::uint32_t*>(pairs_.data());
+        return start_ + kernels_.move_left(sides_.data(), &rows_[start_], &tags_[start_], size(),
+                                           reinterpret_cast<std::int32_t*>(other),
+                                           other + pairs_.size());
     }
 
     // Of a node of few rows; see exact_few.h.
@@ -105,7 +94,8 @@ template <class Tally> class Exact : public Splitter {
     typename Tally::Sums total_, left_, right_;
     std::vector<std::int32_t> rows_;
     std::vector<std::uint32_t> tags_;
-    std::vector<std::uint64_t> pairs_;
+    std::vector<std::uint64_t> pairs_;  // of a row and something else
+    std::vector<std::uint8_t> sides_;   // of the node's rows: whether they go left
     std::ptrdiff_t n_rows_ = 0, start_ = 0, end_ = 0;
     double least_ = 0;   // weight of a child
     bool ones_ = false;  // all weights are

@@ -14,7 +14,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
   public:
     explicit BestExact(const Growth& growth)
         : Exact<Tally>(growth), missing_sums_(tally_.none()), codes_(columns_.n),
-          known_tags_(any_missing() ? columns_.n : 0), sides_(columns_.n + row_slack),
+          known_tags_(any_missing() ? columns_.n : 0),
           level_counts_(columns_.levels ? most_levels * tally_.counters : 0) {
         std::fill_n(level_numbers_, most_levels, -1);
     }
@@ -38,6 +38,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
     using Exact<Tally>::tally_;
     using Exact<Tally>::total_;
     using Exact<Tally>::pairs_;
+    using Exact<Tally>::sides_;
     using Exact<Tally>::start_;
     using Exact<Tally>::end_;
     using Exact<Tally>::size;
@@ -194,11 +195,12 @@ template <class Tally> class BestExact final : public Exact<Tally> {
     // Levels that the node does not have follow the larger child.
     void carry_out_levels(const Column& column, Split& split) {
         LevelSet present{};
-        split.position = this->divide([&](ptrdiff_t i, std::int32_t) {
+        for (ptrdiff_t i = 0; i < size(); ++i) {
             const auto level = static_cast<std::int32_t>(column.value(codes_[i]));
             present.add(level);
-            return best_.levels.has(level);
-        });
+            sides_[i] = best_.levels.has(level);
+        }
+        split.position = this->divide();
         split.missing_go_left = split.position - start_ > end_ - split.position;
         if (split.missing_go_left) best_.levels.add_others(present, columns_.levels[best_.feature]);
         split.threshold = std::numeric_limits<double>::quiet_NaN();
@@ -332,11 +334,11 @@ template <class Tally> class BestExact final : public Exact<Tally> {
         return column.value(best_.lower) / 2.0 + column.value(best_.upper) / 2.0;
     }
     void carry_out_numbers(const Column& column, Split& split) {
-        split.position = this->divide([&](ptrdiff_t i, std::int32_t) {
-            const std::uint32_t code = codes_[i];
-            return column.missing && column.is_missing(code) ? best_.missing_left
-                                                             : code >> 1 <= best_.lower >> 1;
-        });
+        const std::uint32_t last = best_.lower | 1;  // whose value is that of `lower`
+        for (ptrdiff_t i = 0; i < size(); ++i) sides_[i] = codes_[i] <= last;
+        if (column.missing && best_.missing_left)
+            for (ptrdiff_t i = 0; i < size(); ++i) sides_[i] |= column.is_missing(codes_[i]);
+        split.position = this->divide();
         split.threshold =
             best_.upper == nothing ? std::numeric_limits<double>::infinity() : between(column);
         split.missing_go_left = best_.has_missing ? best_.missing_left
@@ -345,7 +347,6 @@ template <class Tally> class BestExact final : public Exact<Tally> {
 
     typename Tally::Sums missing_sums_;
     std::vector<std::uint32_t> codes_, known_tags_;
-    std::vector<std::uint8_t> sides_;
     std::vector<typename Tally::Counter> level_counts_;  // (most_levels, counters)
     std::int32_t level_numbers_[most_levels];
     Best best_;

@@ -10,8 +10,7 @@ namespace {
 template <class Tally> class RandomExact final : public Exact<Tally> {
   public:
     explicit RandomExact(const Growth& growth)
-        : Exact<Tally>(growth), values_(columns_.n + row_slack),
-          left_rows_(columns_.n + row_slack) {}
+        : Exact<Tally>(growth), values_(columns_.n + row_slack) {}
 
     Split split(Inherited& inherited) override {
         Split best{end_};
@@ -22,11 +21,10 @@ template <class Tally> class RandomExact final : public Exact<Tally> {
         if (best.position < end_ && tally_.has_few()) {
             this->carry_out_few(best_left_, inherited.impurity, best);
         } else if (best.position < end_) {
-            const float* x = columns_.raw + best.feature * columns_.n;
-            const float threshold = round_down(best.threshold);
-            best.position = this->divide([&](ptrdiff_t, std::int32_t row) {
-                return x[row] != x[row] ? best.missing_go_left : x[row] <= threshold;
-            });
+            float low, high;
+            gather(best.feature, &low, &high);
+            side(best);
+            best.position = this->divide();
             this->evaluate(inherited.impurity, best);
         }
         return best;
@@ -45,12 +43,22 @@ template <class Tally> class RandomExact final : public Exact<Tally> {
     using Exact<Tally>::start_;
     using Exact<Tally>::end_;
     using Exact<Tally>::size;
+    using Exact<Tally>::sides_;
+
+    // The node's values, how many of them are missing, and the range of the others.
+    ptrdiff_t gather(ptrdiff_t feature, float* low, float* high) {
+        const float* x = columns_.raw + feature * columns_.n;
+        return kernels_.gather_range(x, this->rows(), size(), values_.data(), low, high);
+    }
+    // Which rows go left, of the feature gathered last, and how many.
+    ptrdiff_t side(const Split& split) {
+        return kernels_.side(values_.data(), size(), round_down(split.threshold),
+                             split.missing_go_left, sides_.data());
+    }
 
     bool try_feature(ptrdiff_t feature, Split& best) {
-        const float* x = columns_.raw + feature * columns_.n;
         float low, high;
-        const ptrdiff_t n_missing =
-            kernels_.gather_range(x, this->rows(), size(), values_.data(), &low, &high);
+        const ptrdiff_t n_missing = gather(feature, &low, &high);
         if (n_missing == size() || (n_missing == 0 && high <= low + near_value)) return false;
 
         Split split{end_};
@@ -67,11 +75,10 @@ template <class Tally> class RandomExact final : public Exact<Tally> {
             take(split, side.proxy, side.n_left, n_missing, best);
             return true;
         }
-        const ptrdiff_t n_left = kernels_.side(values_.data(), size(), round_down(split.threshold),
-                                               split.missing_go_left, left_rows_.data());
+        const ptrdiff_t n_left = side(split);
         const ptrdiff_t n_right = size() - n_left;
         if (n_left < growth_.min_samples_leaf || n_right < growth_.min_samples_leaf) return true;
-        tally_.sum_left(left_rows_.data(), this->tags(), size(), left_);
+        tally_.sum_left(sides_.data(), this->tags(), size(), left_);
         tally_.subtract(total_, left_, right_);
         if (tally_.weight(left_) < this->least_ || tally_.weight(right_) < this->least_)
             return true;
@@ -88,7 +95,6 @@ template <class Tally> class RandomExact final : public Exact<Tally> {
     }
 
     std::vector<float> values_;
-    std::vector<std::uint8_t> left_rows_;
     double best_proxy_ = 0;
     std::uint32_t best_left_ = 0;  // its rows, if there are few; see exact_few.h
 };

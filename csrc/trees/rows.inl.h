@@ -88,6 +88,69 @@ FML_INLINE void add_pairs(const std::uint8_t* left, const std::uint32_t* tags, p
     sums[1] = static_cast<std::uint32_t>(_mm512_reduce_add_epi32(second));
 }
 
+template <int n_classes>
+FML_INLINE void add_classes(const std::uint8_t* left, const std::uint32_t* tags, ptrdiff_t m,
+                            int bits, std::uint32_t* sums) {
+    __m512i sum[n_classes];
+    for (int c = 0; c < n_classes; ++c) sum[c] = _mm512_setzero_si512();
+    const __m512i low = _mm512_set1_epi32((1 << bits) - 1);
+    const __m128i shift = _mm_cvtsi32_si128(bits);
+    for (ptrdiff_t i = 0; i < m; i += row_lanes) {
+        __mmask16 there = lanes_from(i, m);
+        if (left) {
+            const __m128i side = _mm_loadu_si128((const __m128i*)(left + i));
+            there &= _mm_test_epi8_mask(side, side);
+        }
+        const __m512i tag = _mm512_maskz_loadu_epi32(there, tags + i);
+        const __m512i w = _mm512_srl_epi32(tag, shift), mine = _mm512_and_si512(tag, low);
+        for (int c = 0; c < n_classes; ++c)
+            sum[c] = _mm512_mask_add_epi32(
+                sum[c], _mm512_cmpeq_epi32_mask(mine, _mm512_set1_epi32(c)), sum[c], w);
+    }
+    for (int c = 0; c < n_classes; ++c)
+        sums[c] = static_cast<std::uint32_t>(_mm512_reduce_add_epi32(sum[c]));
+}
+inline void class_sums_block(const std::uint8_t* left, const std::uint32_t* tags, ptrdiff_t m,
+                             int bits, ptrdiff_t n_classes, std::uint32_t* sums) {
+    switch (n_classes) {
+        case 3:
+            return add_classes<3>(left, tags, m, bits, sums);
+        case 4:
+            return add_classes<4>(left, tags, m, bits, sums);
+        case 5:
+            return add_classes<5>(left, tags, m, bits, sums);
+        case 6:
+            return add_classes<6>(left, tags, m, bits, sums);
+        case 7:
+            return add_classes<7>(left, tags, m, bits, sums);
+        default:
+            return add_classes<8>(left, tags, m, bits, sums);
+    }
+}
+
+// The rest of a vector that is stored falls where nothing is wanted any more.
+inline ptrdiff_t move_left_block(const std::uint8_t* left, std::int32_t* rows, std::uint32_t* tags,
+                                 ptrdiff_t m, std::int32_t* other_rows,
+                                 std::uint32_t* other_tags) {
+    ptrdiff_t n_left = 0, n_right = 0;
+    for (ptrdiff_t i = 0; i < m; i += row_lanes) {
+        const __mmask16 there = lanes_from(i, m);
+        const __m128i side = _mm_loadu_si128((const __m128i*)(left + i));
+        const __mmask16 low = there & _mm_test_epi8_mask(side, side), high = there & ~low;
+        const __m512i row = _mm512_loadu_si512(rows + i), tag = _mm512_loadu_si512(tags + i);
+        _mm512_storeu_si512(other_rows + n_right, _mm512_maskz_compress_epi32(high, row));
+        _mm512_storeu_si512(other_tags + n_right, _mm512_maskz_compress_epi32(high, tag));
+        const __mmask16 written = lanes_from(n_left, m);
+        _mm512_mask_storeu_epi32(rows + n_left, written, _mm512_maskz_compress_epi32(low, row));
+        _mm512_mask_storeu_epi32(tags + n_left, written, _mm512_maskz_compress_epi32(low, tag));
+        n_left += count_bits(low);
+        n_right += count_bits(high);
+    }
+    std::memcpy(rows + n_left, other_rows, sizeof *rows * static_cast<std::size_t>(n_right));
+    std::memcpy(tags + n_left, other_tags, sizeof *tags * static_cast<std::size_t>(n_right));
+    return n_left;
+}
+
 inline void target_sums_left_block(const std::uint8_t* left, const double* weights,
                                    const double* targets, ptrdiff_t m, double* weight,
                                    double* target) {
@@ -107,6 +170,36 @@ inline void target_sums_left_block(const std::uint8_t* left, const double* weigh
 }
 
 #else
+
+inline void class_sums_block(const std::uint8_t* left, const std::uint32_t* tags, ptrdiff_t m,
+                             int bits, ptrdiff_t n_classes, std::uint32_t* sums) {
+    // Rows that go to the same counter wait for each other.
+    constexpr int side_by_side = 4, most = 8;
+    std::uint32_t counts[side_by_side][most] = {};
+    for (ptrdiff_t i = 0; i < m; ++i) {
+        const std::uint32_t side = left ? static_cast<std::uint32_t>(left[i]) : 1u;
+        counts[i % side_by_side][tags[i] & ((1u << bits) - 1)] += (tags[i] >> bits) & (0 - side);
+    }
+    for (ptrdiff_t c = 0; c < n_classes; ++c)
+        sums[c] = counts[0][c] + counts[1][c] + counts[2][c] + counts[3][c];
+}
+
+inline ptrdiff_t move_left_block(const std::uint8_t* left, std::int32_t* rows, std::uint32_t* tags,
+                                 ptrdiff_t m, std::int32_t* other_rows,
+                                 std::uint32_t* other_tags) {
+    ptrdiff_t n_left = 0, n_right = 0;
+    for (ptrdiff_t i = 0; i < m; ++i) {
+        other_rows[n_right] = rows[i];
+        other_tags[n_right] = tags[i];
+        rows[n_left] = rows[i];
+        tags[n_left] = tags[i];
+        n_left += left[i];
+        n_right += !left[i];
+    }
+    std::memcpy(rows + n_left, other_rows, sizeof *rows * static_cast<std::size_t>(n_right));
+    std::memcpy(tags + n_left, other_tags, sizeof *tags * static_cast<std::size_t>(n_right));
+    return n_left;
+}
 
 inline void target_sums_left_block(const std::uint8_t* left, const double* weights,
                                    const double* targets, ptrdiff_t m, double* weight,

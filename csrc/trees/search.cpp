@@ -30,6 +30,8 @@ namespace fastml {
      isa::pair_sums_block,           \
      isa::side_block,                \
      isa::pair_sums_left_block,      \
+     isa::class_sums_block,          \
+     isa::move_left_block,           \
      isa::target_sums_left_block}
 
 const SearchKernels& search_kernels() {

@@ -40,6 +40,15 @@ struct SearchKernels {
     // pair_sums of those with left (m).
     void (*pair_sums_left)(const std::uint8_t* left, const std::uint32_t* tags, std::ptrdiff_t m,
                            std::uint32_t* sums);
+    // Sums over tags (m), the weight above `bits` of one of 3 to 8 classes, of each class's weight:
+    // of those with left (m), or of all if it is null.
+    void (*class_sums)(const std::uint8_t* left, const std::uint32_t* tags, std::ptrdiff_t m,
+                       int bits, std::ptrdiff_t n_classes, std::uint32_t* sums);
+    // Moves rows and tags (m) with left (m) to the front, in order, and returns how many they are.
+    // Uses two more arrays.
+    std::ptrdiff_t (*move_left)(const std::uint8_t* left, std::int32_t* rows, std::uint32_t* tags,
+                                std::ptrdiff_t m, std::int32_t* other_rows,
+                                std::uint32_t* other_tags);
     // Sums of weights and targets (m) of those with left (m), in any order.
     void (*target_sums_left)(const std::uint8_t* left, const double* weights, const double* targets,
                              std::ptrdiff_t m, double* weight, double* target);

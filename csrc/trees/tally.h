@@ -238,26 +238,19 @@ template <class Terms> class ManyClasses : public ClassTally {
 
     void enter(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) {
         if (!enter_few(tags, m, sums)) sum(tags, m, sums);
-        fits_a_word_ = n_classes_ <= 8 && weight(sums) < 256;
     }
     void sum(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) const {
+        if (n_classes_ <= 8)
+            return kernels_.class_sums(nullptr, tags, m, bits_, n_classes_, sums.data());
         count_all(m, n_classes_, sums.data(),
                   [=, bits = bits_](std::ptrdiff_t i, std::uint32_t* to) {
                       to[class_of(tags[i], bits)] += tags[i] >> bits;
                   });
     }
-    // Of the node that was entered last, or a part of it.
     void sum_left(const std::uint8_t* left, const std::uint32_t* tags, std::ptrdiff_t m,
                   Sums& sums) const {
-        if (fits_a_word_) {  // of a byte for each class, which saves the way through memory
-            std::uint64_t word = 0;
-            for (std::ptrdiff_t i = 0; i < m; ++i) {
-                const std::uint64_t w = (tags[i] >> bits_) & (0 - std::uint32_t{left[i]});
-                word += w << 8 * class_of(tags[i]);
-            }
-            for (std::size_t c = 0; c < sums.size(); ++c) sums[c] = word >> 8 * c & 255;
-            return;
-        }
+        if (n_classes_ <= 8)
+            return kernels_.class_sums(left, tags, m, bits_, n_classes_, sums.data());
         count_all(
             m, n_classes_, sums.data(), [=, bits = bits_](std::ptrdiff_t i, std::uint32_t* to) {
                 to[class_of(tags[i], bits)] += (tags[i] >> bits) & (0 - std::uint32_t{left[i]});
@@ -333,7 +326,6 @@ template <class Terms> class ManyClasses : public ClassTally {
     const SearchKernels& kernels_;
     std::vector<std::uint64_t> left_, right_;
     std::vector<std::uint32_t> queued_;  // class weights of the splits in the queue
-    bool fits_a_word_ = false;
     Terms terms_;
     std::uint64_t w_ = 0, total_w_ = 0;
 };
