@@ -268,6 +268,8 @@ template <class Tally> class BestExact final : public Exact<Tally> {
         const ptrdiff_t m = side.rows, least = growth_.min_samples_leaf;
         const ptrdiff_t first = side.missing_left ? least - side.missing : least;
         const ptrdiff_t last = side.missing_left ? m - least : m + side.missing - least;
+        if constexpr (Tally::scans)
+            if (!side.missing && tally_.can_scan()) return scan_all(side, pairs, base, first, last);
         Queue queue;
         auto lower = static_cast<std::uint32_t>(pairs[0] >> 32);
         tally_.add(static_cast<std::uint32_t>(pairs[0]));
@@ -284,6 +286,28 @@ template <class Tally> class BestExact final : public Exact<Tally> {
             lower = code;
         }
         finish(queue, side, base + lower);
+    }
+
+    // The same by vectors, without missing values.
+    void scan_all(const Known& side, const std::uint64_t* pairs, std::uint32_t base,
+                  ptrdiff_t first, ptrdiff_t last) {
+        constexpr ptrdiff_t step = Queue::room - row_slack;
+        Queue queue;
+        for (ptrdiff_t p = 0; p < side.rows; p += step) {
+            tally_.scan({pairs, p, std::min(p + step, side.rows), first, last, base}, queue);
+            drop_close(queue, *side.column);
+            if (queue.count) score(queue, side);
+        }
+    }
+    // Leaves out splits between codes that are too close.
+    static void drop_close(Queue& queue, const Column& column) {
+        std::int64_t bits = 0;
+        for (ptrdiff_t s = 0; s < queue.count; ++s) bits |= queue.place[s];
+        if (!(bits & 1)) return;
+        queue.keep([&](std::int64_t place) {
+            return column.apart(static_cast<std::uint32_t>(place >> 32),
+                                static_cast<std::uint32_t>(place));
+        });
     }
 
     // The split that has only missing values on the right, and what is left of the queue.

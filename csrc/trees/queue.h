@@ -19,6 +19,18 @@ struct Queue {
         right[count] = r;
         place[count++] = at;
     }
+    // Those of which wanted(place) is true.
+    template <class Wanted> void keep(Wanted wanted) {
+        const std::ptrdiff_t all = count;
+        count = 0;
+        for (std::ptrdiff_t s = 0; s < all; ++s) {
+            w[count] = w[s];
+            left[count] = left[s];
+            right[count] = right[s];
+            place[count] = place[s];
+            count += wanted(place[s]);
+        }
+    }
     bool is_full() const { return count == room; }
     // Where the first of the splits with this proxy is.
     std::int64_t place_of(double proxy) const {

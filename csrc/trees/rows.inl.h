@@ -130,8 +130,7 @@ inline void class_sums_block(const std::uint8_t* left, const std::uint32_t* tags
 
 // The rest of a vector that is stored falls where nothing is wanted any more.
 inline ptrdiff_t move_left_block(const std::uint8_t* left, std::int32_t* rows, std::uint32_t* tags,
-                                 ptrdiff_t m, std::int32_t* other_rows,
-                                 std::uint32_t* other_tags) {
+                                 ptrdiff_t m, std::int32_t* other_rows, std::uint32_t* other_tags) {
     ptrdiff_t n_left = 0, n_right = 0;
     for (ptrdiff_t i = 0; i < m; i += row_lanes) {
         const __mmask16 there = lanes_from(i, m);
@@ -185,8 +184,7 @@ inline void class_sums_block(const std::uint8_t* left, const std::uint32_t* tags
 }
 
 inline ptrdiff_t move_left_block(const std::uint8_t* left, std::int32_t* rows, std::uint32_t* tags,
-                                 ptrdiff_t m, std::int32_t* other_rows,
-                                 std::uint32_t* other_tags) {
+                                 ptrdiff_t m, std::int32_t* other_rows, std::uint32_t* other_tags) {
     ptrdiff_t n_left = 0, n_right = 0;
     for (ptrdiff_t i = 0; i < m; ++i) {
         other_rows[n_right] = rows[i];

@@ -32,6 +32,8 @@ namespace fastml {
      isa::pair_sums_left_block,      \
      isa::class_sums_block,          \
      isa::move_left_block,           \
+     isa::scan_pair_block,           \
+     isa::scan_classes_block,        \
      isa::target_sums_left_block}
 
 const SearchKernels& search_kernels() {

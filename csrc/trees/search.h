@@ -3,9 +3,18 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "trees/queue.h"
 #include "trees/replay.h"
 
 namespace fastml {
+
+// Rows [begin, end), Queue::room less a vector at most, of those sorted by a feature: pairs of a
+// code without `base` and a tag. Places of splits, [first, last], are those of the row behind them.
+struct Scan {
+    const std::uint64_t* pairs;
+    std::ptrdiff_t begin, end, first, last;
+    std::uint32_t base;
+};
 
 struct SearchKernels {
     std::ptrdiff_t small_node;
@@ -49,6 +58,12 @@ struct SearchKernels {
     std::ptrdiff_t (*move_left)(const std::uint8_t* left, std::int32_t* rows, std::uint32_t* tags,
                                 std::ptrdiff_t m, std::int32_t* other_rows,
                                 std::uint32_t* other_tags);
+    // Each may be null. Queues the sums before rows that differ from those before them, with both
+    // codes; `left`, `w` and so on are the sums before the first row, and become those before `end`.
+    // Of two classes, and of 3 to 8 (`bits` as above).
+    void (*scan_pair)(const Scan& scan, std::uint32_t* w, std::uint32_t* second, Queue& queue);
+    void (*scan_classes)(const Scan& scan, int bits, std::ptrdiff_t n_classes,
+                         const std::uint32_t* total, std::uint32_t* left, Queue& queue);
     // Sums of weights and targets (m) of those with left (m), in any order.
     void (*target_sums_left)(const std::uint8_t* left, const double* weights, const double* targets,
                              std::ptrdiff_t m, double* weight, double* target);

@@ -112,3 +112,4 @@ inline double score_binary_block(const double* w, const double* left, ptrdiff_t 
 }
 
 #include "trees/rows.inl.h"
+#include "trees/scan.inl.h"

@@ -147,6 +147,7 @@ class TwoClasses : public ClassTally {
     // What a value needs in a histogram: `counters` of Counter, zero if it does not occur.
     using Counter = std::uint64_t;  // the weight, and above it the second class's
     static constexpr std::ptrdiff_t counters = 1;
+    static constexpr bool scans = true;  // has can_scan() and scan()
 
     TwoClasses(const Growth& growth, const SearchKernels& kernels)
         : ClassTally(growth), kernels_(kernels) {}
@@ -186,6 +187,9 @@ class TwoClasses : public ClassTally {
                                                    << 32;
         });
     }
+    // Passes many rows at once, from the start; see Scan.
+    bool can_scan() const { return kernels_.scan_pair; }
+    void scan(const Scan& rows, Queue& queue) { kernels_.scan_pair(rows, &w_, &second_, queue); }
     static bool empty(const Counter* counter) { return *counter == 0; }
     // By which levels are put in order; the best split of two sets is along one of `orders`.
     std::ptrdiff_t orders() const { return 1; }
@@ -230,6 +234,7 @@ class TwoClasses : public ClassTally {
 template <class Terms> class ManyClasses : public ClassTally {
   public:
     using Counter = std::uint32_t;
+    static constexpr bool scans = !Terms::entropy;
 
     ManyClasses(const Growth& growth, const SearchKernels& kernels)
         : ClassTally(growth), counters(n_classes_), kernels_(kernels), left_(n_classes_),
@@ -275,6 +280,19 @@ template <class Terms> class ManyClasses : public ClassTally {
                       to[((codes[i] >> 1) - first) * width + class_of(tags[i], bits)] +=
                           tags[i] >> bits;
                   });
+    }
+    bool can_scan() const { return kernels_.scan_classes && !Terms::entropy && n_classes_ <= 8; }
+    void scan(const Scan& rows, Queue& queue) {
+        std::uint32_t left[8], total[8];
+        for (std::ptrdiff_t c = 0; c < n_classes_; ++c) {
+            left[c] = static_cast<std::uint32_t>(left_[c]);
+            total[c] = static_cast<std::uint32_t>(left_[c] + right_[c]);
+        }
+        kernels_.scan_classes(rows, bits_, n_classes_, total, left, queue);
+        for (std::ptrdiff_t c = 0; c < n_classes_; ++c) {
+            left_[c] = left[c];
+            right_[c] = total[c] - left[c];
+        }
     }
     bool empty(const Counter* counter) const {
         return std::all_of(counter, counter + counters, [](Counter c) { return c == 0; });
@@ -338,6 +356,7 @@ class TargetTally {
     };
     using Counter = double;
     static constexpr std::ptrdiff_t counters = 2;
+    static constexpr bool scans = false;
 
     TargetTally(const Growth& growth, const SearchKernels& kernels)
         : kernels_(kernels), points_(growth.columns->n), weights_(side_by_side),
