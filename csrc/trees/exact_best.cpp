@@ -97,6 +97,11 @@ template <class Tally> class BestExact final : public Exact<Tally> {
             }
         }
         if (column.n_values == 2 && !column.missing) return try_binary(column, feature);
+        // Where rows are not counted apart from their weights.
+        const bool may_count = this->ones_ || growth_.min_samples_leaf == 1;
+        if (may_count && !column.missing && column.width == 1 &&
+            column.n_values * tally_.counters <= size())
+            return try_all_values(column, feature);
         column.gather(this->rows(), size(), codes_.data());
         Known known{&column, this->tags(), feature, size(), 0, false};
         if (column.missing) known = set_missing_aside(column, feature);
@@ -107,8 +112,6 @@ template <class Tally> class BestExact final : public Exact<Tally> {
         if (known.missing == 0 && column.value(high) <= column.value(low) + near_value)
             return false;
         const ptrdiff_t n_codes = (high >> 1) - (low >> 1) + 1;
-        // Where rows are not counted apart from their weights.
-        const bool may_count = this->ones_ || growth_.min_samples_leaf == 1;
         if (may_count && n_codes * tally_.counters <= known.rows + 1)
             count(known, low >> 1, n_codes);
         else
@@ -155,12 +158,13 @@ template <class Tally> class BestExact final : public Exact<Tally> {
                 met.rows[met.count++] = 0;
             }
             ++met.rows[number[rank]];
-            codes_[i] = 2 * static_cast<std::uint32_t>(number[rank]);
+            codes_[i] = static_cast<std::uint32_t>(number[rank]);
         }
         for (std::int32_t k = 0; k < met.count; ++k) number[met.ranks[k]] = -1;
         if (met.count < 2) return false;
         auto* const counts = level_counts_.data();
-        tally_.count(codes_.data(), this->tags(), size(), 0, met.count, counts);
+        tally_.count([codes = codes_.data()](ptrdiff_t i) { return codes[i]; }, this->tags(),
+                     size(), met.count, counts);
         double means[most_levels];
         for (ptrdiff_t o = 0; o < tally_.orders(); ++o) {
             for (std::int32_t k = 0; k < met.count; ++k)
@@ -216,14 +220,37 @@ template <class Tally> class BestExact final : public Exact<Tally> {
         scan(known);
     }
 
-    void count(Known& known, std::uint32_t first, ptrdiff_t n_codes) {
-        auto* counts = reinterpret_cast<typename Tally::Counter*>(pairs_.data());
+    typename Tally::Counter* counts() {
+        return reinterpret_cast<typename Tally::Counter*>(pairs_.data());
+    }
+    // So few values that they need not be looked for first.
+    bool try_all_values(const Column& column, ptrdiff_t feature) {
+        const auto* codes = static_cast<const std::uint8_t*>(column.codes);
         const ptrdiff_t step = tally_.counters;
-        tally_.count(codes_.data(), known.tags, known.rows, first, n_codes, counts);
+        tally_.count([codes, rows = this->rows()](ptrdiff_t i) { return codes[rows[i]] >> 1; },
+                     this->tags(), size(), column.n_values, counts());
+        ptrdiff_t low = 0, high = column.n_values - 1;
+        while (tally_.empty(counts() + low * step)) ++low;
+        while (tally_.empty(counts() + high * step)) --high;
+        if (column.values[high] <= column.values[low] + near_value) return false;
+        Known known{&column, this->tags(), feature, size(), 0, false};
+        scan_counts(known, static_cast<std::uint32_t>(low), high - low + 1, counts() + low * step);
+        return true;
+    }
+    void count(Known& known, std::uint32_t first, ptrdiff_t n_codes) {
+        tally_.count(
+            [codes = codes_.data(), first](ptrdiff_t i) { return (codes[i] >> 1) - first; },
+            known.tags, known.rows, n_codes, counts());
+        scan_counts(known, first, n_codes, counts());
+    }
+    // Values from `first` on, which is there.
+    void scan_counts(Known& known, std::uint32_t first, ptrdiff_t n_codes,
+                     const typename Tally::Counter* counts) {
+        const ptrdiff_t step = tally_.counters;
         search(known, [&](const Known& side) {
             const float* values = side.column->values + first;
             Queue queue;
-            ptrdiff_t last = 0;  // the first code is there
+            ptrdiff_t last = 0;
             tally_.add(counts);
             for (ptrdiff_t r = 1; r < n_codes; ++r) {
                 if (tally_.empty(counts + r * step)) continue;

@@ -179,12 +179,13 @@ class TwoClasses : public ClassTally {
         w_ += w;
         second_ += w & (0 - (tag & 1));
     }
-    void count(const std::uint32_t* codes, const std::uint32_t* tags, std::ptrdiff_t m,
-               std::uint32_t first, std::ptrdiff_t n_codes, Counter* counts) const {
-        count_all(m, n_codes, counts, [=](std::ptrdiff_t i, Counter* to) {
+    // Of m rows, the i-th of which has the value number(i) of n_values.
+    template <class Number>
+    void count(Number number, const std::uint32_t* tags, std::ptrdiff_t m, std::ptrdiff_t n_values,
+               Counter* counts) const {
+        count_all(m, n_values, counts, [=](std::ptrdiff_t i, Counter* to) {
             const std::uint64_t w = tags[i] >> 1;
-            to[(codes[i] >> 1) - first] += w | (w & (0 - static_cast<std::uint64_t>(tags[i] & 1)))
-                                                   << 32;
+            to[number(i)] += w | (w & (0 - static_cast<std::uint64_t>(tags[i] & 1))) << 32;
         });
     }
     // Passes many rows at once, from the start; see Scan.
@@ -273,15 +274,15 @@ template <class Terms> class ManyClasses : public ClassTally {
         }
     }
     void add(std::uint32_t tag) { move(class_of(tag), tag >> bits_); }
-    void count(const std::uint32_t* codes, const std::uint32_t* tags, std::ptrdiff_t m,
-               std::uint32_t first, std::ptrdiff_t n_codes, Counter* counts) const {
-        count_all(m, n_codes * counters, counts,
+    template <class Number>
+    void count(Number number, const std::uint32_t* tags, std::ptrdiff_t m, std::ptrdiff_t n_values,
+               Counter* counts) const {
+        count_all(m, n_values * counters, counts,
                   [=, bits = bits_, width = counters](std::ptrdiff_t i, Counter* to) {
-                      to[((codes[i] >> 1) - first) * width + class_of(tags[i], bits)] +=
-                          tags[i] >> bits;
+                      to[number(i) * width + class_of(tags[i], bits)] += tags[i] >> bits;
                   });
     }
-    bool can_scan() const { return kernels_.scan_classes && !Terms::entropy && n_classes_ <= 8; }
+    bool can_scan() const { return kernels_.scan_classes && n_classes_ <= 8; }
     void scan(const Scan& rows, Queue& queue) {
         std::uint32_t left[8], total[8];
         for (std::ptrdiff_t c = 0; c < n_classes_; ++c) {
@@ -448,11 +449,12 @@ class TargetTally {
         w_ += points_[tag].w;
         wy_ += points_[tag].wy;
     }
-    void count(const std::uint32_t* codes, const std::uint32_t* tags, std::ptrdiff_t m,
-               std::uint32_t first, std::ptrdiff_t n_codes, Counter* counts) const {
-        count_all(m, n_codes * counters, counts,
+    template <class Number>
+    void count(Number number, const std::uint32_t* tags, std::ptrdiff_t m, std::ptrdiff_t n_values,
+               Counter* counts) const {
+        count_all(m, n_values * counters, counts,
                   [=, points = points_.data()](std::ptrdiff_t i, Counter* to) {
-                      double* at = to + 2 * ((codes[i] >> 1) - first);
+                      double* at = to + counters * number(i);
                       at[0] += points[tags[i]].w;
                       at[1] += points[tags[i]].wy;
                   });
