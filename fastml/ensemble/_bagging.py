@@ -10,7 +10,7 @@ from sklearn.ensemble._bagging import BaseBagging
 from sklearn.ensemble._iforest import _average_path_length
 from sklearn.utils import check_array
 from sklearn.utils.metadata_routing import _routing_enabled
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from fastml._runtime.dispatch import Unsupported, accelerated, concede
 from fastml._runtime.docs import documented_by
@@ -26,6 +26,7 @@ from fastml.tree._classes import (
 from fastml.tree._grown import refusal_of
 from fastml.tree._nursery import raising
 from fastml.tree._packed import packed_bagging, packed_isolation
+from fastml.tree._queries import plain_query, require
 
 StockBaggingClassifier = stock.BaggingClassifier
 StockBaggingRegressor = stock.BaggingRegressor
@@ -62,7 +63,13 @@ class Orchard(Seedbed, BaseBagging):
 
     def _means(self, X: Any) -> np.ndarray:
         """What the trees predict in the mean, (n, n_outputs, n_classes)."""
-        check_is_fitted(self)
+        require(self, "estimators_")
+        plain = plain_query(self, X)
+        X = self._checked_query(X) if plain is None else plain
+        return packed_bagging(self).predict(X, n_threads(self.n_jobs), average=True)
+
+    def _checked_query(self, X: Any) -> Any:
+        """X as scikit-learn checks it: once for the ensemble, and once for each tree."""
         X = validate_data(
             self,
             X,
@@ -72,7 +79,7 @@ class Orchard(Seedbed, BaseBagging):
             reset=False,
         )
         tree = self.estimators_[0]
-        X = check_array(
+        return check_array(
             X,
             dtype=np.float32,
             accept_sparse="csr",
@@ -80,7 +87,6 @@ class Orchard(Seedbed, BaseBagging):
             estimator=tree,
             input_name="X",
         )
-        return packed_bagging(self).predict(X, n_threads(self.n_jobs), average=True)
 
 
 def _not_native(self: Any, X: Any, **params: Any) -> Unsupported | None:
@@ -194,7 +200,8 @@ class IsolationForest(Versioned, StockIsolationForest, Orchard):
     @accelerated
     def score_samples(self, X):
         """Score the rows of `X`: the lower, the more abnormal."""
-        return super().score_samples(X)
+        plain = plain_query(self, X)
+        return super().score_samples(X) if plain is None else self._score_samples(plain)
 
     def _compute_score_samples(self, X, subsample_features):
         depths = packed_isolation(self).predict(X, n_threads(self.n_jobs))[:, 0, 0]

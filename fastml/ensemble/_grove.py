@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.ensemble._forest import BaseForest, ForestClassifier, ForestRegressor
-from sklearn.utils.validation import check_is_fitted
 
 from fastml._runtime.callbacks import Task, fit_context, fit_task
 from fastml._runtime.dispatch import accelerated
@@ -17,6 +16,7 @@ from fastml.tree._classes import OURS, TREES
 from fastml.tree._grown import labels_of, refusal_of, shares_of
 from fastml.tree._nursery import raising
 from fastml.tree._packed import decision_path, forest_of, packed_forest
+from fastml.tree._queries import plain_query, require
 
 
 def own_tree(tree: Any) -> Any:
@@ -64,6 +64,10 @@ class Grove(Seedbed, BaseForest):
         super()._validate_estimator(*args)
         self.estimator_ = own_tree(self.estimator_)
 
+    def _validate_X_predict(self, X):
+        plain = plain_query(self, X) if "estimators_" in vars(self) else None
+        return super()._validate_X_predict(X) if plain is None else plain
+
     def _compute_oob_predictions(self, X, y):
         nursery = vars(self).get("_fastml_nursery")
         if nursery is not None:
@@ -104,7 +108,7 @@ class Votes(OutOfBag):
     @accelerated
     def predict(self, X):
         """Predict the class with the highest mean probability over the trees."""
-        check_is_fitted(self)
+        require(self, "estimators_")
         X = self._validate_X_predict(X)
         return labels_of(self, packed_forest(self).classes(X, n_threads(self.n_jobs)))
 
@@ -112,7 +116,7 @@ class Votes(OutOfBag):
     @accelerated
     def predict_proba(self, X):
         """Predict the mean of the probabilities that the trees give."""
-        check_is_fitted(self)
+        require(self, "estimators_")
         X = self._validate_X_predict(X)
         means = packed_forest(self).predict(X, n_threads(self.n_jobs), average=True)
         return shares_of(self, means)
@@ -125,7 +129,7 @@ class Means(OutOfBag):
     @accelerated
     def predict(self, X):
         """Predict the mean of what the trees predict."""
-        check_is_fitted(self)
+        require(self, "estimators_")
         X = self._validate_X_predict(X)
         means = packed_forest(self).predict(X, n_threads(self.n_jobs), average=True)
         return means[:, 0, 0] if self.n_outputs_ == 1 else means[:, :, 0]

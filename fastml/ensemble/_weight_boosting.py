@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from sklearn import ensemble as stock
-from sklearn.utils.validation import check_is_fitted
 
 from fastml._runtime.dispatch import Unsupported, accelerated, concede
 from fastml._runtime.docs import documented_by
@@ -17,13 +16,17 @@ from fastml.ensemble._grove import Seedbed, own_tree
 from fastml.tree._classes import TREES
 from fastml.tree._nursery import raising
 from fastml.tree._packed import packed_boosting, packed_forest
+from fastml.tree._queries import plain_query, require
 
 StockAdaBoostClassifier = stock.AdaBoostClassifier
 StockAdaBoostRegressor = stock.AdaBoostRegressor
 
 
 class BoostedTrees(Seedbed):
-    """`fit` of both."""
+    """`fit` of both, and their checks."""
+
+    def _check_X(self, X):
+        return super()._check_X(X) if plain_query(self, X) is None else X
 
     def _validate_estimator(self, *args):
         super()._validate_estimator(*args)
@@ -81,7 +84,7 @@ class AdaBoostClassifier(Versioned, BoostedTrees, StockAdaBoostClassifier):
     @accelerated(unless=_not_native)
     def decision_function(self, X):
         """The weighted votes of the estimators for each class, or for the second of two."""
-        check_is_fitted(self)
+        require(self, "estimators_")
         if self.n_classes_ == 1:
             return super().decision_function(X)  # zeros
         X = self.estimators_[0]._validate_X_predict(self._check_X(X), True)

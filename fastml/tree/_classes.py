@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from sklearn import tree as stock
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from fastml._runtime.callbacks import fit_context
 from fastml._runtime.dispatch import accelerated
@@ -12,6 +11,7 @@ from fastml._runtime.docs import documented_by
 from fastml._runtime.versioned import Versioned
 from fastml.jit import Criterion
 from fastml.tree._grown import GrownTree, shares_of
+from fastml.tree._queries import require
 
 StockDecisionTreeClassifier = stock.DecisionTreeClassifier
 StockDecisionTreeRegressor = stock.DecisionTreeRegressor
@@ -61,7 +61,7 @@ class DecisionTreeClassifier(Versioned, GrownTree, StockDecisionTreeClassifier):
     @accelerated
     def predict_proba(self, X, check_input=True):
         """Predict the shares of the classes: those in the leaf that a row of `X` reaches."""
-        check_is_fitted(self)
+        require(self, "tree_")
         X = self._validate_X_predict(X, check_input)
         return shares_of(self, self._values(X))
 

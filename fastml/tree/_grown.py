@@ -14,7 +14,7 @@ from sklearn.tree._criterion import Criterion as StockCriterion
 from sklearn.tree._splitter import Splitter
 from sklearn.utils import check_random_state
 from sklearn.utils.fixes import parse_version
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from fastml._native import trees as native
 from fastml._native.forest import Forest
@@ -25,6 +25,7 @@ from fastml._runtime.threads import n_threads
 from fastml.jit import Criterion
 from fastml.tree._nursery import Nursery
 from fastml.tree._packed import decision_path, forest_of, packed_tree
+from fastml.tree._queries import plain_query, require
 from fastml.tree._targets import (
     check_level_targets,
     constraints_of,
@@ -147,11 +148,12 @@ class GrownTree:
         nursery = vars(self).get("_fastml_nursery")
         if check_input and nursery is not None:
             return nursery.queries(X, lambda: super(GrownTree, self)._validate_X_predict(X, True))
-        return super()._validate_X_predict(X, check_input)
+        plain = plain_query(self, X) if check_input else None
+        return super()._validate_X_predict(X, check_input) if plain is None else plain
 
     def _packed(self, X: Any) -> Forest | None:
         """The packed tree, if that is the quicker way to send X through it."""
-        if not issparse(X) and not isinstance(X, np.ndarray):
+        if not isinstance(X, np.ndarray) and not issparse(X):
             return None  # which is an error
         if "_fastml_nursery" in vars(self):
             return forest_of([self.tree_], n_threads())  # needed once
@@ -162,14 +164,14 @@ class GrownTree:
         """What the leaves hold that rows reach, shape (n, n_outputs, max_n_classes)."""
         forest = self._packed(X)
         if forest is None:
-            return self.tree_.predict(X).reshape(X.shape[0], *self.tree_.value.shape[1:])
+            return self.tree_.value.take(self.tree_.apply(X), axis=0)
         return forest.predict(X, n_threads())
 
     @documented_by(BaseDecisionTree.predict)
     @accelerated
     def predict(self, X, check_input=True):
         """Predict the class or the value of each row of `X`."""
-        check_is_fitted(self)
+        require(self, "tree_")
         X = self._validate_X_predict(X, check_input)
         if not self._is_classifier:
             values = self._values(X)
@@ -182,7 +184,7 @@ class GrownTree:
     @accelerated
     def apply(self, X, check_input=True):
         """Return the leaf that each row of `X` ends up in."""
-        check_is_fitted(self)
+        require(self, "tree_")
         X = self._validate_X_predict(X, check_input)
         forest = self._packed(X)
         return self.tree_.apply(X) if forest is None else forest.apply(X, n_threads())[:, 0]
