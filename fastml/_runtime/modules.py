@@ -128,6 +128,13 @@ class FallThrough:
             return None
         if (spec := own_spec(name)) is not None:
             return spec
+        if name.startswith("fastml._native."):
+            here = sys.modules["fastml"].__path__[0]
+            raise ImportError(
+                f"{name} is not compiled in {here}: where this is the source tree, leave it, or "
+                "compile there with `pip install -e .`",
+                name=name,
+            )
         # Python holds the lock of all imports here: waiting for a module could last for ever.
         parent = sys.modules.get(stock_name(name).rpartition(".")[0])
         places = getattr(parent, "__path__", ())

@@ -71,6 +71,11 @@ def test_what_neither_has():
         from fastml.svm import nonsense  # noqa: F401
 
 
+def test_what_is_not_compiled():
+    with pytest.raises(ImportError, match=r"not compiled in .*fastml: .*pip install -e"):
+        from fastml._native import tangled  # noqa: F401
+
+
 def test_experimental_features():
     from fastml.experimental import enable_iterative_imputer  # noqa: F401
     from fastml.impute import IterativeImputer
