@@ -254,6 +254,7 @@ def test_same_as_scikit_learn(dtype, params, form):
     W_theirs = theirs.fit_transform(X_theirs)
     assert ours.n_iter_ == theirs.n_iter_
     assert W.dtype == ours.components_.dtype == dtype
+    assert ours.reconstruction_err_.dtype == theirs.reconstruction_err_.dtype
     tolerance = 1e-8 if dtype == np.float64 else 5e-3
     for found, expected in (
         (W, W_theirs),
@@ -262,6 +263,21 @@ def test_same_as_scikit_learn(dtype, params, form):
         (ours.reconstruction_err_, theirs.reconstruction_err_),
     ):
         np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * np.max(expected))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_errors_of_itakura_and_saito_are_in_double(dtype):
+    X = np.abs(problem(40, 11, 1, dtype, "dense")[0]) + 1
+    params = {"n_components": 3, "beta_loss": 0, "max_iter": 9, "random_state": 0}
+    for ours, theirs in (
+        (NMF(solver="mu", **params), stock.NMF(solver="mu", **params)),
+        (MiniBatchNMF(**params), stock.MiniBatchNMF(**params)),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            found, expected = (each.fit(X).reconstruction_err_ for each in (ours, theirs))
+        assert found.dtype == expected.dtype == np.float64
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("form", ["dense", "csr", "csc"])

@@ -70,6 +70,9 @@ def test_equals_stock(shape, params, dtype):
 def test_mle_and_no_components():
     X = data(200, 6)
     assert PCA("mle").fit(X).n_components_ == sklearn.decomposition.PCA("mle").fit(X).n_components_
+    shares = [each(0.8).fit(X).n_components_ for each in (PCA, sklearn.decomposition.PCA)]
+    assert shares[0] == shares[1]
+    assert type(shares[0]) is type(shares[1])
     nothing = PCA(0, svd_solver="full").fit(X)
     stock = sklearn.decomposition.PCA(0, svd_solver="full").fit(X)
     assert nothing.transform(X).shape == stock.transform(X).shape == (200, 0)

@@ -98,8 +98,10 @@ def error(X: Data, W: Factor, B: Factor, beta: float) -> np.float64:
 
 
 def reconstruction_error(X: Data, W: Factor, B: Factor, beta: float) -> np.floating:
-    """The error as scikit-learn has it: of sparse X its products are in double precision."""
-    kind = np.float64 if X.sparse and beta != 2 else X.dtype.type
+    """The error as scikit-learn has it: of sparse X its products are in double precision, and of
+    Itakura and Saito's loss its sums."""
+    is_double = beta == 0 or (X.sparse and beta != 2)
+    kind = np.float64 if is_double else X.dtype.type
     return kind(error(X, W, B, beta))
 
 

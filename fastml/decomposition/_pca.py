@@ -180,7 +180,7 @@ class PCA(Versioned, CallbackSupportMixin, Projection, StockPCA):
         if wanted == "mle":
             k = _infer_dimension(variances, n)
         elif k is None:
-            k = int(np.searchsorted(np.cumsum(ratios.astype(X.dtype)), wanted, side="right")) + 1
+            k = np.searchsorted(np.cumsum(ratios.astype(X.dtype)), wanted, side="right") + 1
         noise = 0.0
         if k < min(n, d):
             left = variances[k:].sum() if len(variances) == min(n, d) else total - variances.sum()
