@@ -9,6 +9,7 @@ import pytest
 import sklearn.ensemble
 import sklearn.tree
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.svm import SVC
 
 import fastml
@@ -213,6 +214,33 @@ def test_nothing_half_grown_is_left(monkeypatch):
     assert not [name for name in vars(forest) if name.startswith("_fastml")]
     assert forest.predict(X).shape == (N,)
     assert len(forest.fit(X, SCORE).estimators_) == 9
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("RandomForestClassifier", {}),
+        ("ExtraTreesClassifier", {}),
+        ("BaggingClassifier", {}),
+        ("IsolationForest", {"max_features": 0.5}),
+    ],
+)
+def test_trees_of_a_fit_that_was_interrupted(name, params, monkeypatch):
+    def stopped(tree, *grown):
+        if len(taken) == 3:
+            raise KeyboardInterrupt
+        taken.append(tree)
+        take_in(tree, *grown)
+
+    taken, take_in = [], _nursery.Nursery._take_in
+    model = getattr(ensemble, name)(n_estimators=9, warm_start=True, random_state=0, **params)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(_nursery.Nursery, "_take_in", staticmethod(stopped))
+        model.fit(X, CLASSES)
+    assert all(hasattr(tree, "tree_") for tree in model.estimators_)
+    at_once = clone(model).fit(X, CLASSES)
+    np.testing.assert_array_equal(model.fit(X, CLASSES).predict(X), at_once.predict(X))
+    assert len(model.estimators_) == 9
 
 
 def test_pickles_hold_the_model_alone():

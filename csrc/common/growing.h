@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -9,7 +10,7 @@
 namespace fastml {
 
 // An array of plain data that is added to at the end, and keeps its memory when it is emptied. A
-// large one grows by moving its pages, where std::vector would write new ones.
+// large one grows where it is, or by moving its pages, where realloc can; std::vector copies.
 template <class T> class Growing {
     static_assert(std::is_trivially_copyable_v<T>, "elements are moved as bytes");
 

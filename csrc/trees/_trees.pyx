@@ -1,7 +1,6 @@
 """Growing decision trees. Arguments are already validated; see csrc/trees/grow.h."""
 
-from cpython.buffer cimport PyBUF_READ
-from cpython.memoryview cimport PyMemoryView_FromMemory
+from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libcpp cimport bool as bool_t
 from libcpp.vector cimport vector
@@ -215,8 +214,9 @@ cdef class Garden:
     cdef CGarden* garden
     cdef Growth growth
     cdef tuple kept  # what the garden points to
+    cdef bint is_over
 
-    def __init__(
+    def __cinit__(
         self,
         Columns columns not None,
         const double[:, ::1] y,            # IN (n, n_outputs)
@@ -291,28 +291,42 @@ cdef class Garden:
 
         It is empty when all trees have been. Nodes and values are as scikit-learn's Tree has them.
         With categorical features there is a fifth, the levels that go left, 256 bits a node. The
-        arrays hold until the next call.
+        arrays are good until the next call. After an error there is nothing more to harvest.
         """
         cdef Status status
+        if self.is_over:
+            raise RuntimeError("growing these trees has ended by an error")
+        self.is_over = True
         with nogil:
             status = self.garden.work()
         check(status)
+        self.is_over = False
         return [self.arrays(self.garden.ripe()[i]) for i in range(self.garden.ripe().size())]
 
     cdef arrays(self, const Ripe& ripe):
         cdef Py_ssize_t n = ripe.n_nodes
         shape = n, self.growth.n_outputs, self.growth.max_n_classes
-        nodes = seen(ripe.nodes, n * sizeof(Node), NODE_DTYPE)
-        values = seen(ripe.values, 8 * n * shape[1] * shape[2], np.float64).reshape(shape)
+        nodes = self.seen(ripe.nodes, n * sizeof(Node), NODE_DTYPE)
+        values = self.seen(ripe.values, 8 * n * shape[1] * shape[2], np.float64).reshape(shape)
         if ripe.levels == NULL:
             return ripe.number, nodes, values, ripe.max_depth
-        levels = seen(ripe.levels, n * sizeof(LevelSet), np.uint64).reshape(n, -1)
+        levels = self.seen(ripe.levels, n * sizeof(LevelSet), np.uint64).reshape(n, -1)
         return ripe.number, nodes, values, ripe.max_depth, levels
 
+    cdef seen(self, const void* start, Py_ssize_t size, dtype):
+        cdef Bytes part = Bytes.__new__(Bytes)
+        part.owner, part.start, part.size = self, start, size
+        return np.frombuffer(part, dtype)
 
-cdef seen(const void* start, Py_ssize_t size, dtype):
-    """So many bytes of memory that is not Python's."""
-    return np.frombuffer(PyMemoryView_FromMemory(<char*> start, size, PyBUF_READ), dtype)
+
+cdef class Bytes:
+    """Memory that `owner` keeps, to be read."""
+    cdef object owner
+    cdef const void* start
+    cdef Py_ssize_t size
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        PyBuffer_FillInfo(view, self, <void*> self.start, self.size, 1, flags)
 
 
 cdef class LevelForest:

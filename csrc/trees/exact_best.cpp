@@ -86,7 +86,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
         const Column& column = columns_.ranked[feature];
         if (is_categorical(feature)) return try_levels(column, feature);
         if (tally_.has_few() && !column.missing && column.n_values < 1 << 23) {
-            const FewSplit split = split_few(column, this->rows(), size(), tally_.few_rows(),
+            const FewSplit split = split_few(column, this->rows(), size(), tally_.few_points(),
                                              growth_.min_samples_leaf, this->least_);
             if (split.kind == FewSplit::constant) return false;
             if (split.kind == FewSplit::varied) {

@@ -1,4 +1,5 @@
-// All splits of few rows at once: those between equal codes are scored as well, and passed over.
+// Splits of few rows: with AVX-512 all at once, those between equal codes as well, which are passed
+// over; otherwise one by one.
 #include "trees/replay.inl.h"
 #include "trees/replay_few.inl.h"
 
@@ -232,7 +233,7 @@ class ClassSums {
     void add(std::uint32_t row) { sums_ += classes_.of[row]; }
     double score(double least) const {
         double w = 0, left = 0, right = 0;
-        for (int shift = 0; shift < 64; shift += 8) {
+        for (int shift = 0; shift < 64 && classes_.total >> shift; shift += 8) {
             const double l = static_cast<double>(sums_ >> shift & 255);
             const double r = static_cast<double>((classes_.total - sums_) >> shift & 255);
             w += l;
@@ -283,7 +284,7 @@ FewSplit split_codes(const Code* column, bool two_values, const std::int32_t* ro
     for (std::ptrdiff_t i = 0; i < m; ++i)
         if (codes[i] & 1) split.kind = FewSplit::close;
     if (split.kind == FewSplit::close) return split;
-    std::ptrdiff_t at = 0;
+    std::ptrdiff_t at = 0, cut = 0;
     for (std::ptrdiff_t k = 0; k < count; ++k) {
         const std::ptrdiff_t p = changes[k];
         for (; at < p; ++at) sums.add(order[at]);
@@ -291,12 +292,13 @@ FewSplit split_codes(const Code* column, bool two_values, const std::int32_t* ro
         const double proxy = sums.score(least);
         if (proxy > split.proxy) {
             split.proxy = proxy;
-            split.lower = codes[p - 1];
-            split.upper = codes[p];
-            split.left = 0;
-            for (std::ptrdiff_t i = 0; i < p; ++i) split.left |= 1u << order[i];
+            cut = p;
         }
     }
+    if (!cut) return split;
+    split.lower = codes[cut - 1];
+    split.upper = codes[cut];
+    for (std::ptrdiff_t i = 0; i < cut; ++i) split.left |= 1u << order[i];
     return split;
 }
 

@@ -69,7 +69,7 @@ template <class Tally> class RandomExact final : public Exact<Tally> {
         if (tally_.has_few()) {
             const FewSide side =
                 side_few(values_.data(), size(), round_down(split.threshold), split.missing_go_left,
-                         tally_.few_rows(), growth_.min_samples_leaf, this->least_);
+                         tally_.few_points(), growth_.min_samples_leaf, this->least_);
             if (!(side.proxy > best_proxy_)) return true;
             best_left_ = side.left;
             take(split, side.proxy, side.n_left, n_missing, best);

@@ -11,11 +11,11 @@ using std::ptrdiff_t;
 
 namespace {
 
-// About 2.5 ms of one thread's work: then trees that are ripe are taken out, while their nodes are
-// in the cache, and Ctrl-C is looked for. A thread sees within a sixteenth of it that another has
-// done so much.
+// About 2.5 ms of one thread's work. After a round, which is that or as much as a root, trees that
+// are ripe are taken out, while their nodes are in the cache, and Ctrl-C is looked for. When a thread
+// has done a round's work, the others see so within a sixteenth of it, or a node.
 constexpr ptrdiff_t round_values = 1 << 18;
-constexpr int looks = 16;
+constexpr ptrdiff_t looks = 16;
 
 }  // namespace
 
@@ -23,15 +23,19 @@ constexpr int looks = 16;
 class Plot {
   public:
     void work(Garden& garden) {
-        const ptrdiff_t step =
-            std::max<ptrdiff_t>(1, round_values / looks / garden.growth_.max_features);
-        for (int i = 0; i < looks && !garden.pause_; ++i) {
+        const Growth& growth = garden.growth_;
+        const ptrdiff_t step = round_values / growth.max_features / looks + 1;
+        ptrdiff_t left = std::max(looks * step, growth.columns->n);  // rows to look at
+        while (left > 0 && !garden.pause_) {
             if (!grower_) {
                 number_ = garden.next_.fetch_add(1);
                 if (number_ >= garden.n_trees_) return;
                 sow(garden);
             }
-            if (grower_->advance(step)) {
+            left += grower_->looked_at();
+            const bool is_complete = grower_->advance(step);
+            left -= grower_->looked_at();
+            if (is_complete) {
                 complete_.push_back({number_, grower_->root(), grower_->max_depth()});
                 grower_.reset();
             } else if (grower_->status() != Status::ok) {

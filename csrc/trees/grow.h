@@ -9,7 +9,7 @@ namespace fastml {
 
 class Plot;
 
-// A tree that is complete; all but its number is in the memory of the garden.
+// A tree that is complete; its arrays are in the memory of the garden.
 struct Ripe {
     std::ptrdiff_t number;
     const Node* nodes;
@@ -31,7 +31,7 @@ class Garden {
            int n_threads);
     ~Garden();
     // Works until some trees are ripe, or all have been. Memory of those that were ripe before is
-    // taken back.
+    // taken back. Not to be called again when it has not been ok.
     Status work() noexcept;
     // Since the last work(), in any order.
     const std::vector<Ripe>& ripe() const { return ripe_; }

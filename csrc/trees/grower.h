@@ -16,6 +16,7 @@ class Grower {
     // Works on for about `rows` rows' worth of nodes; whether the tree is complete.
     bool advance(std::ptrdiff_t rows);
     Status status() const { return splitter_.status(); }
+    std::ptrdiff_t looked_at() const { return done_; }  // rows, of all nodes so far
     // The tree so far is the last of `out`, from this node on. What is before it may go.
     std::ptrdiff_t root() const { return root_; }
     void moved(std::ptrdiff_t root) { root_ = root; }

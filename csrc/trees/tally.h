@@ -51,8 +51,8 @@ class ClassTally {
     explicit ClassTally(const Growth& growth)
         : n_classes_(growth.max_n_classes), bits_(class_bits(growth.max_n_classes)),
           entropy_(growth.criterion == CriterionName::entropy),
-          few_are_possible_(!entropy_ && n_classes_ <= 8), candidate_left_(n_classes_),
-          candidate_right_(n_classes_) {}
+          few_are_possible_(!entropy_ && n_classes_ <= 8), candidate_left_(none()),
+          candidate_right_(none()) {}
 
     // Weights are whole, and share 32 bits with the class.
     static bool fits(const Growth& growth, const Weights& weights) {
@@ -68,7 +68,10 @@ class ClassTally {
     std::uint32_t tag(const Growth& growth, std::ptrdiff_t row, double w) {
         return static_cast<std::uint32_t>(w) << bits_ | static_cast<std::uint32_t>(growth.y[row]);
     }
-    Sums none() const { return Sums(static_cast<std::size_t>(n_classes_)); }
+    // Room for two where there is one class.
+    Sums none() const {
+        return Sums(std::max<std::size_t>(2, static_cast<std::size_t>(n_classes_)));
+    }
     double weight(const Sums& sums) const {
         double w = 0;
         for (const std::uint32_t sum : sums) w += sum;
@@ -90,7 +93,7 @@ class ClassTally {
     }
     void value(const Sums& sums, double* out) const {
         const double w = weight(sums);
-        for (std::size_t c = 0; c < sums.size(); ++c) out[c] = sums[c] / w;
+        for (std::ptrdiff_t c = 0; c < n_classes_; ++c) out[c] = sums[c] / w;
     }
     void subtract(const Sums& total, const Sums& left, Sums& right) const {
         for (std::size_t c = 0; c < total.size(); ++c) right[c] = total[c] - left[c];
@@ -101,7 +104,7 @@ class ClassTally {
     }
     // Of the node that was entered last, if it has few rows: whether exact_few.h is for it.
     bool has_few() const { return has_few_; }
-    const FewClasses& few_rows() const { return few_; }
+    const FewClasses& few_points() const { return few_; }
     void sum_few(std::uint32_t rows, Sums& sums) const {
         unpack(fastml::sum_few(few_, rows), sums);
     }
@@ -384,7 +387,7 @@ class TargetTally {
         return static_cast<std::uint32_t>(row);
     }
     Sums none() const { return {}; }
-    // Adds up a node, whose rows sum_left will be asked about.
+    // Adds up a node. Of more than few rows sum_left will be asked about these.
     void enter(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) {
         has_few_ = m <= few;
         if (has_few_) return enter_few(tags, m, sums);
@@ -430,7 +433,7 @@ class TargetTally {
         }
     }
     bool has_few() const { return has_few_; }
-    const FewTargets& few_rows() const { return few_; }
+    const FewTargets& few_points() const { return few_; }
     void sum_few(std::uint32_t rows, Sums& sums) const {
         sums = {};
         for (std::ptrdiff_t i = 0; i < few; ++i) {

@@ -189,8 +189,10 @@ class Nursery:
         ahead: dict[int, tuple] = {}  # of trees before them
         for number in range(len(seedlings)):
             while number not in ahead:
-                for ripe in garden.harvest():
-                    ahead[ripe[0]] = self._gathered(widths, criterion, columns, *ripe[1:])
+                ahead.update(
+                    (ripe[0], self._gathered(widths, criterion, columns, *ripe[1:]))
+                    for ripe in garden.harvest()
+                )
             self._take_in(seedlings[number], columns, *ahead.pop(number))
             if self._on_grown is not None and self._on_grown(seedlings[number]):
                 self.closed = True
