@@ -4,8 +4,9 @@
 #include <new>
 #include <vector>
 
+#include "trees/class_tally.h"
 #include "trees/splitter.h"
-#include "trees/tally.h"
+#include "trees/target_tally.h"
 
 namespace fastml {
 

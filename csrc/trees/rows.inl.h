@@ -6,6 +6,14 @@ FML_INLINE __mmask16 lanes_from(ptrdiff_t i, ptrdiff_t m) {
     return static_cast<__mmask16>(m - i < row_lanes ? (1u << (m - i)) - 1 : 0xffffu);
 }
 
+// Of these, the rows of `left`; all if it is null.
+FML_INLINE __mmask16 lanes_left(const std::uint8_t* left, ptrdiff_t i, ptrdiff_t m) {
+    const __mmask16 there = lanes_from(i, m);
+    if (!left) return there;
+    const __m128i side = _mm_loadu_si128((const __m128i*)(left + i));
+    return there & _mm_test_epi8_mask(side, side);
+}
+
 inline void range_block(const std::uint32_t* codes, ptrdiff_t m, std::uint32_t* least,
                         std::uint32_t* largest) {
     __m512i low = _mm512_set1_epi32(-1), high = _mm512_setzero_si512();
@@ -74,11 +82,7 @@ FML_INLINE void add_pairs(const std::uint8_t* left, const std::uint32_t* tags, p
     __m512i w = _mm512_setzero_si512(), second = w;
     const __m512i one = _mm512_set1_epi32(1);
     for (ptrdiff_t i = 0; i < m; i += row_lanes) {
-        __mmask16 there = lanes_from(i, m);
-        if (left) {
-            const __m128i side = _mm_loadu_si128((const __m128i*)(left + i));
-            there &= _mm_test_epi8_mask(side, side);
-        }
+        const __mmask16 there = lanes_left(left, i, m);
         const __m512i tag = _mm512_maskz_loadu_epi32(there, tags + i);
         const __m512i weight = _mm512_srli_epi32(tag, 1);
         w = _mm512_add_epi32(w, weight);
@@ -86,6 +90,24 @@ FML_INLINE void add_pairs(const std::uint8_t* left, const std::uint32_t* tags, p
     }
     sums[0] = static_cast<std::uint32_t>(_mm512_reduce_add_epi32(w));
     sums[1] = static_cast<std::uint32_t>(_mm512_reduce_add_epi32(second));
+}
+
+// visit(n_classes), as a type: sums of so many are kept in registers.
+template <class Visit> FML_INLINE void with_so_many(ptrdiff_t n_classes, Visit visit) {
+    switch (n_classes) {
+        case 3:
+            return visit(std::integral_constant<int, 3>());
+        case 4:
+            return visit(std::integral_constant<int, 4>());
+        case 5:
+            return visit(std::integral_constant<int, 5>());
+        case 6:
+            return visit(std::integral_constant<int, 6>());
+        case 7:
+            return visit(std::integral_constant<int, 7>());
+        default:
+            return visit(std::integral_constant<int, 8>());
+    }
 }
 
 template <int n_classes>
@@ -96,11 +118,7 @@ FML_INLINE void add_classes(const std::uint8_t* left, const std::uint32_t* tags,
     const __m512i low = _mm512_set1_epi32((1 << bits) - 1);
     const __m128i shift = _mm_cvtsi32_si128(bits);
     for (ptrdiff_t i = 0; i < m; i += row_lanes) {
-        __mmask16 there = lanes_from(i, m);
-        if (left) {
-            const __m128i side = _mm_loadu_si128((const __m128i*)(left + i));
-            there &= _mm_test_epi8_mask(side, side);
-        }
+        const __mmask16 there = lanes_left(left, i, m);
         const __m512i tag = _mm512_maskz_loadu_epi32(there, tags + i);
         const __m512i w = _mm512_srl_epi32(tag, shift), mine = _mm512_and_si512(tag, low);
         for (int c = 0; c < n_classes; ++c)
@@ -112,20 +130,9 @@ FML_INLINE void add_classes(const std::uint8_t* left, const std::uint32_t* tags,
 }
 inline void class_sums_block(const std::uint8_t* left, const std::uint32_t* tags, ptrdiff_t m,
                              int bits, ptrdiff_t n_classes, std::uint32_t* sums) {
-    switch (n_classes) {
-        case 3:
-            return add_classes<3>(left, tags, m, bits, sums);
-        case 4:
-            return add_classes<4>(left, tags, m, bits, sums);
-        case 5:
-            return add_classes<5>(left, tags, m, bits, sums);
-        case 6:
-            return add_classes<6>(left, tags, m, bits, sums);
-        case 7:
-            return add_classes<7>(left, tags, m, bits, sums);
-        default:
-            return add_classes<8>(left, tags, m, bits, sums);
-    }
+    with_so_many(n_classes, [&](auto so_many) {
+        add_classes<decltype(so_many)::value>(left, tags, m, bits, sums);
+    });
 }
 
 // The rest of a vector that is stored falls where nothing is wanted any more.
@@ -134,8 +141,7 @@ inline ptrdiff_t move_left_block(const std::uint8_t* left, std::int32_t* rows, s
     ptrdiff_t n_left = 0, n_right = 0;
     for (ptrdiff_t i = 0; i < m; i += row_lanes) {
         const __mmask16 there = lanes_from(i, m);
-        const __m128i side = _mm_loadu_si128((const __m128i*)(left + i));
-        const __mmask16 low = there & _mm_test_epi8_mask(side, side), high = there & ~low;
+        const __mmask16 low = lanes_left(left, i, m), high = there & ~low;
         const __m512i row = _mm512_loadu_si512(rows + i), tag = _mm512_loadu_si512(tags + i);
         _mm512_storeu_si512(other_rows + n_right, _mm512_maskz_compress_epi32(high, row));
         _mm512_storeu_si512(other_tags + n_right, _mm512_maskz_compress_epi32(high, tag));
@@ -155,8 +161,7 @@ inline void target_sums_left_block(const std::uint8_t* left, const double* weigh
                                    double* target) {
     __m512d w = _mm512_setzero_pd(), wy = w;
     for (ptrdiff_t i = 0; i < m; i += row_lanes) {
-        const __m128i side = _mm_loadu_si128((const __m128i*)(left + i));
-        const unsigned there = _mm_test_epi8_mask(side, side) & lanes_from(i, m);
+        const unsigned there = lanes_left(left, i, m);
         for (int half = 0; half < 2; ++half) {
             const auto taken = static_cast<__mmask8>(there >> 8 * half);
             const ptrdiff_t at = i + 8 * half;

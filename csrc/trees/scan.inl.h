@@ -131,20 +131,9 @@ FML_INLINE void scan_so_many(const Scan& scan, int bits, const std::uint32_t* to
 }
 inline void scan_classes_block(const Scan& scan, int bits, ptrdiff_t n_classes,
                                const std::uint32_t* total, std::uint32_t* left, Queue& queue) {
-    switch (n_classes) {
-        case 3:
-            return scan_so_many<3>(scan, bits, total, left, queue);
-        case 4:
-            return scan_so_many<4>(scan, bits, total, left, queue);
-        case 5:
-            return scan_so_many<5>(scan, bits, total, left, queue);
-        case 6:
-            return scan_so_many<6>(scan, bits, total, left, queue);
-        case 7:
-            return scan_so_many<7>(scan, bits, total, left, queue);
-        default:
-            return scan_so_many<8>(scan, bits, total, left, queue);
-    }
+    with_so_many(n_classes, [&](auto so_many) {
+        scan_so_many<decltype(so_many)::value>(scan, bits, total, left, queue);
+    });
 }
 
 #else

@@ -1,0 +1,170 @@
+#pragma once
+// The tally of targets, for squared error.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "trees/exact_few.h"
+#include "trees/queue.h"
+#include "trees/search.h"
+#include "trees/tally.h"
+#include "trees/tree.h"
+
+namespace fastml {
+
+// Squared error's sums, of targets and weights on a grid that is coarse enough. A tag is the row.
+class TargetTally {
+  public:
+    struct Sums {
+        double w = 0, wy = 0, wyy = 0;
+    };
+    using Counter = double;
+    static constexpr std::ptrdiff_t counters = 2;
+    static constexpr bool scans = false;
+
+    TargetTally(const Growth& growth, const SearchKernels& kernels)
+        : kernels_(kernels), points_(growth.columns->n), weights_(side_by_side),
+          targets_(side_by_side) {}
+
+    // All products are whole multiples of a power of two, and their sums below 2^53 of it.
+    static bool fits(const Growth& growth, const Weights& weights) {
+        double w = 0, wyy = 0;
+        int lowest = 0;  // bit that is in use, of any target
+        for (std::ptrdiff_t i = 0; i < growth.columns->n; ++i) {
+            const double y = growth.y[i];
+            if (!(weights[i] >= 0) || weights[i] != std::floor(weights[i])) return false;
+            w += weights[i];
+            wyy += weights[i] * y * y;
+            while (lowest > -27 && std::ldexp(y, -lowest) != std::floor(std::ldexp(y, -lowest)))
+                --lowest;
+            if (lowest == -27) return false;
+        }
+        // |sum of w y| <= the larger of the sums of w and of w y^2 on a grid that is no coarser.
+        return w < most_weight && std::max(w, wyy) < std::ldexp(1.0, 52 + 2 * lowest);
+    }
+    std::uint32_t tag(const Growth& growth, std::ptrdiff_t row, double w) {
+        points_[row] = {w, w * growth.y[row], w * growth.y[row] * growth.y[row]};
+        return static_cast<std::uint32_t>(row);
+    }
+    Sums none() const { return {}; }
+    // Adds up a node. Of more than few rows sum_left will be asked about these.
+    void enter(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) {
+        has_few_ = m <= few;
+        if (has_few_) return enter_few(tags, m, sums);
+        sum(tags, m, sums);
+        for (std::ptrdiff_t i = 0; i < m && m <= side_by_side; ++i) {
+            weights_[i] = points_[tags[i]].w;
+            targets_[i] = points_[tags[i]].wy;
+        }
+    }
+    double weight(const Sums& sums) const { return sums.w; }
+    double impurity(const Sums& sums) const {
+        const double mean = sums.wy / sums.w;
+        return sums.wyy / sums.w - mean * mean;
+    }
+    void value(const Sums& sums, double* out) const { *out = sums.wy / sums.w; }
+    void subtract(const Sums& total, const Sums& left, Sums& right) const {
+        right = {total.w - left.w, total.wy - left.wy, total.wyy - left.wyy};
+    }
+    double proxy(const Sums& left, const Sums& right) const {
+        return left.wy * left.wy / left.w + right.wy * right.wy / right.w;
+    }
+    void sum(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) const {
+        Sums all;
+        for (std::ptrdiff_t i = 0; i < m; ++i) {
+            const Sums& point = points_[tags[i]];
+            all.w += point.w;
+            all.wy += point.wy;
+            all.wyy += point.wyy;
+        }
+        sums = all;
+    }
+    // Of the node that was entered last; nothing asks for the squares.
+    void sum_left(const std::uint8_t* left, const std::uint32_t* tags, std::ptrdiff_t m,
+                  Sums& sums) const {
+        if (m <= side_by_side)
+            return kernels_.target_sums_left(left, weights_.data(), targets_.data(), m, &sums.w,
+                                             &sums.wy);
+        sums = {};
+        for (std::ptrdiff_t i = 0; i < m; ++i) {
+            const double taken = left[i];
+            sums.w += taken * points_[tags[i]].w;
+            sums.wy += taken * points_[tags[i]].wy;
+        }
+    }
+    bool has_few() const { return has_few_; }
+    const FewTargets& few_points() const { return few_; }
+    void sum_few(std::uint32_t rows, Sums& sums) const {
+        sums = {};
+        for (std::ptrdiff_t i = 0; i < few; ++i) {
+            const double taken = rows >> i & 1;
+            sums.w += taken * few_.w[i];
+            sums.wy += taken * few_.wy[i];
+            sums.wyy += taken * few_.wyy[i];
+        }
+    }
+    void start(const Sums& total, const Sums* left) {
+        total_ = total;
+        w_ = left ? left->w : 0;
+        wy_ = left ? left->wy : 0;
+    }
+    void add(std::uint32_t tag) {
+        w_ += points_[tag].w;
+        wy_ += points_[tag].wy;
+    }
+    template <class Number>
+    void count(Number number, const std::uint32_t* tags, std::ptrdiff_t m, std::ptrdiff_t n_values,
+               Counter* counts) const {
+        count_all(m, n_values * counters, counts,
+                  [=, points = points_.data()](std::ptrdiff_t i, Counter* to) {
+                      double* at = to + counters * number(i);
+                      at[0] += points[tags[i]].w;
+                      at[1] += points[tags[i]].wy;
+                  });
+    }
+    static bool empty(const Counter* counter) { return counter[0] == 0; }
+    std::ptrdiff_t orders() const { return 1; }
+    static double mean(const Counter* counter, std::ptrdiff_t) { return counter[1] / counter[0]; }
+    void add(const Counter* counter) {
+        w_ += counter[0];
+        wy_ += counter[1];
+    }
+    void put(Queue& queue) const {
+        queue.w[queue.count] = w_;
+        queue.left[queue.count] = wy_;
+        queue.right[queue.count] = total_.wy - wy_;
+    }
+    double score(Queue& queue, double least) const {
+        return kernels_.squares(queue.w, queue.left, queue.right, queue.count, total_.w, least,
+                                queue.proxies);
+    }
+
+  private:
+    static constexpr std::ptrdiff_t side_by_side = 1 << 12;
+
+    void enter_few(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) {
+        Sums all;
+        for (std::ptrdiff_t i = 0; i < few; ++i) {
+            const Sums point = i < m ? points_[tags[i]] : Sums{};
+            few_.w[i] = point.w;
+            few_.wy[i] = point.wy;
+            few_.wyy[i] = point.wyy;
+            all.w += point.w;
+            all.wy += point.wy;
+            all.wyy += point.wyy;
+        }
+        few_.total_w = all.w;
+        few_.total_wy = all.wy;
+        sums = all;
+    }
+
+    const SearchKernels& kernels_;
+    std::vector<Sums> points_;               // (n)
+    std::vector<double> weights_, targets_;  // of the node's rows, if they are no more
+    FewTargets few_;
+    bool has_few_ = false;
+    Sums total_;
+    double w_ = 0, wy_ = 0;
+};
+
+}  // namespace fastml
