@@ -84,4 +84,9 @@ def case(
     return Case("forest", params, rows, tuple(peers), error, "error", rtol=0.1, atol=0.1)
 
 
-CASES = (case(20_000, 20), case(100_000, 10, trees=1, kind="numbers"), case(1, 20))
+CASES = (
+    case(20_000, 20),
+    case(100_000, 10, trees=1, kind="numbers"),
+    case(1, 20),
+    case(1, 20, trees=1, kind="numbers"),
+)
