@@ -71,6 +71,12 @@ void clear(const Candidates& c, ptrdiff_t k) noexcept {
     for (ptrdiff_t i = 0; c.smallest && i < k; ++i) c.smallest[i] = infinity;
 }
 
+void limit_to(const Candidates& c, ptrdiff_t k, const Costs& costs, double* bounds,
+              ptrdiff_t n) noexcept {
+    std::nth_element(bounds, bounds + k - 1, bounds + n);
+    *c.limit = std::min(*c.limit, limit_of(bounds[k - 1], costs));
+}
+
 void add(const Candidates& c, ptrdiff_t k, const Costs& costs, std::int32_t row, double cost,
          double slack) noexcept {
     const std::int32_t at = (*c.count)++;

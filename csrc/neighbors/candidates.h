@@ -27,6 +27,9 @@ struct Costs {
 // least cost - error, at most cost + slack + error.
 struct Sink {
     void (*push)(Sink* sink, ptrdiff_t query, ptrdiff_t row, double cost, double slack);
+    // Or null: before the first rows of a query without a limit, bounds on n of their costs, which
+    // may be put in another order. Its limit may be lowered then.
+    void (*open)(Sink* sink, ptrdiff_t query, double* bounds, ptrdiff_t n) = nullptr;
 };
 
 // The candidates of one query in one part of the data.
@@ -64,6 +67,10 @@ float limit_of(double t, const Costs& costs) noexcept;
 
 // Empties it.
 void clear(const Candidates& c, ptrdiff_t k) noexcept;
+
+// Lowers the limit to the k-th of n bounds on the costs of different rows, n >= k.
+void limit_to(const Candidates& c, ptrdiff_t k, const Costs& costs, double* bounds,
+              ptrdiff_t n) noexcept;
 
 // Adds a candidate. There must be room.
 void add(const Candidates& c, ptrdiff_t k, const Costs& costs, std::int32_t row, double cost,

@@ -140,7 +140,7 @@ template <class T> class Search {
     }
 
     void run_task(const Task& task, int worker) const noexcept {
-        Collector sink{{&Search::push}, this, task, worker, nullptr, nullptr};
+        Collector sink{{&Search::push, &Search::open}, this, task, worker, nullptr, nullptr};
         Costs* costs = bench_->costs.get() + worker * queries_;
         double* norms = bench_->norms.get() + worker * queries_;
         float* limits = bench_->limits.get() + worker * queries_;
@@ -184,6 +184,15 @@ template <class T> class Search {
         widened(in_.queries + query * in_.d, in_.d, q);
         exact_(in_.metric, q, in_.data, in_.d, rows, n, out);
         return out;
+    }
+
+    static void open(Sink* sink, ptrdiff_t query, double* bounds, ptrdiff_t n) {
+        Collector& to = *static_cast<Collector*>(sink);
+        const Search& search = *to.search;
+        if (n < search.k_) return;
+        const Candidates c = search.table_.at(to.task.first_state + query);
+        limit_to(c, search.k_, to.costs[query], bounds, n);
+        to.limits[query] = *c.limit;
     }
 
     static void push(Sink* sink, ptrdiff_t query, ptrdiff_t row, double cost, double slack) {

@@ -77,6 +77,8 @@ template <class F> struct Below {
     }
     FML_NOINLINE void found(std::ptrdiff_t i0, const Tile<F>& tile) const {
         for (int i = 0; i < tile_rows; ++i) {
+            if (sink->open && limits[i0 + i] == std::numeric_limits<float>::infinity())
+                open(i0 + i, tile.at[i]);
             const Vec limit = broadcast<Vec>(static_cast<F>(limits[i0 + i]));
             for (int v = 0; v < tile_vecs; ++v)
                 for (unsigned bits = below<F>(tile.at[i][v], limit); bits; bits &= bits - 1) {
@@ -84,6 +86,17 @@ template <class F> struct Below {
                     sink->push(sink, i0 + i, first + j, tile.at[i][v][j % lanes], slack[j]);
                 }
         }
+    }
+
+    // A bound from each lane: the least of what its rows cost at most.
+    void open(std::ptrdiff_t query, const Vec (&costs)[tile_vecs]) const {
+        Vec least = costs[0] + load<Vec>(slack);
+        for (int v = 1; v < tile_vecs; ++v)
+            least = minimum<F>(costs[v] + load<Vec>(slack + v * lanes), least);
+        constexpr double none = std::numeric_limits<double>::infinity();
+        double bounds[lanes];
+        for (int l = 0; l < lanes; ++l) bounds[l] = least[l] < none ? least[l] : none;  // not NaN
+        sink->open(sink, query, bounds, lanes);
     }
 };
 
