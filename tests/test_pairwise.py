@@ -162,6 +162,20 @@ def test_symmetric(metric, d, dtype):
             assert_close(K, compute(metric, X, X.copy()), dtype)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("d", [1, 3, 6, 9, 25])
+@pytest.mark.parametrize("metric", ["laplacian", "rbf", "polynomial"])
+def test_symmetric_and_large(metric, d, dtype):
+    """Beyond 32 MiB narrow rows' pairs are taken twice, others' mirror images brought near."""
+    n = 2110 if dtype == np.float64 else 2970
+    X = rows_of(metric, n, d, dtype)
+    X[::100] += 1000  # sums of least values would lose digits
+    K = compute(metric, X, threads=2)
+    np.testing.assert_array_equal(K, K.T)
+    some = np.r_[:7, 1000:1003, n - 5 : n]
+    assert_close(K[some], naive(metric, X[some], X, *measure_of(metric, d)[1:]), dtype)
+
+
 @pytest.mark.parametrize("far", [0, 1e3, 1e9, 1e300])
 def test_laplacian_wherever_rows_are(far):
     """Sums of minima lose digits, or overflow, where rows are large beside their distances."""

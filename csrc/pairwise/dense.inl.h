@@ -61,17 +61,19 @@ void pack_chunk_panel(const Job<T>& job, std::ptrdiff_t first, std::ptrdiff_t n,
         norms[begin + r] = r < rows ? norm_of(job.plan.norm, Y + r * d, job.Y.shift, d) : T(0);
 }
 
-// Tiles to a block of tile_cols columns. Where the block goes from there (or null) is brought near
-// meanwhile: short pieces of many rows, which the processor does not foresee.
+// Tiles to a block of tile_cols columns. Where the block goes from there, and its mirror image (or
+// null), is brought near meanwhile: short pieces of many rows, which the processor does not foresee.
 template <class T> struct KeepTiles {
     T* out;
-    const T* target = nullptr;
-    std::ptrdiff_t ld = 0, rows = 0;
+    const T *target = nullptr, *mirror = nullptr;
+    std::ptrdiff_t ld = 0, rows = 0, cols = 0;
     FML_INLINE void begin(std::ptrdiff_t i0, Tile<T>& tile) const {
         tile = Tile<T>{};
         if (!target) return;
         for (std::ptrdiff_t i = i0; i < i0 + tile_rows && i < rows; ++i)
             for (int v = 0; v <= tile_vecs; ++v) FML_PREFETCH(target + i * ld + v * Simd<T>::lanes);
+        if (!mirror) return;
+        for (std::ptrdiff_t j = 0; j < cols; ++j) FML_PREFETCH(mirror + j * ld + i0);
     }
     FML_INLINE void end(std::ptrdiff_t i0, const Tile<T>& tile) const {
         FML_UNROLL
@@ -140,8 +142,7 @@ constexpr double harmless = 64;
 
 template <class T> Job<T> by_differences(const Job<T>& job) {
     Job<T> other = job;
-    other.plan.gather = Gather::abs_diff;
-    other.plan.combine = Combine::none;
+    take_differences(other.plan);
     return other;
 }
 
@@ -156,6 +157,9 @@ template <class T> struct DensePair {
         return static_cast<T>(sum);
     }
 };
+
+// A larger matrix is written from memory on. To bring mirror images near pays from there on.
+constexpr std::size_t in_caches = std::size_t{16} << 20;
 
 // Rows [i0, i0 + rows) of X against panels [p0, p1) of a chunk. scratch: the rows as A panels,
 // their norms, one block of sums, another if two are gathered, and what tiles spill.
@@ -182,16 +186,19 @@ FML_INLINE void dense_pass(const Job<T>& job, const Chunk<T>& chunk, std::ptrdif
             norms[first + r] = norm_of(job.plan.norm, X + r * d, job.X.shift, d);
     }
     const Job<T> apart = by_differences(job);
+    const bool is_far = job.X.n * job.ld * sizeof(T) > in_caches;
     for (std::ptrdiff_t p = p0; p < p1; ++p) {
         const std::ptrdiff_t j = p * tile_cols<T>;
-        if (job.symmetric && chunk.first + j < i0) continue;
+        if (job.mirrored && chunk.first + j < i0) continue;
         const bool cancels = job.plan.norm == Norm::sum &&
                              !(std::fabs(job.gamma) * (largest + chunk.sizes[p]) <= harmless);
         const Job<T>& way = cancels ? apart : job;
-        const T* target =
-            job.sink == Sink::store ? job.out + i0 * job.ld + chunk.first + j : nullptr;
-        gather(way, A, panels, chunk.values + j * d, spill, {at, target, job.ld, rows}, second);
         const std::ptrdiff_t cols = chunk.n - j < tile_cols<T> ? chunk.n - j : tile_cols<T>;
+        KeepTiles<T> keep{at};
+        keep.ld = job.ld, keep.rows = rows, keep.cols = cols;
+        if (job.sink == Sink::store) keep.target = job.out + i0 * job.ld + chunk.first + j;
+        if (job.mirrored && is_far) keep.mirror = job.out + (chunk.first + j) * job.ld + i0;
+        gather(way, A, panels, chunk.values + j * d, spill, keep, second);
         const Block<T> block{at,   second,       i0,    rows,           chunk.first + j,
                              cols, tile_cols<T>, norms, chunk.norms + j};
         finish(way, block, exact);

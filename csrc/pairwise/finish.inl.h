@@ -39,8 +39,7 @@ template <class C> struct Unshared {
     const C *a, *b;
     template <class V> FML_INLINE V operator()(const V& s, std::ptrdiff_t i,
                                                std::ptrdiff_t j) const {
-        const V sum = load<V>(b + j) + a[i] - s * C(2), zero = broadcast<V>(C(0));
-        return select(sum < zero, zero, sum);  // NaN stays
+        return maximum<C>(broadcast<V>(C(0)), load<V>(b + j) + a[i] - s * C(2));  // NaN stays
     }
 };
 template <class C> struct Scaled {

@@ -47,12 +47,19 @@ struct Plan {
     double diagonal;
 };
 
+// Σ |x - y| by differences, instead of from sums of least values.
+inline void take_differences(Plan& plan) {
+    plan.gather = Gather::abs_diff;
+    plan.norm = Norm::none;
+    plan.combine = Combine::none;
+}
+
 template <class T> struct Job {
     Rows<T> X, Y;
     Plan plan;
     double gamma, coef0, degree;
     const double* weights;
-    bool symmetric;
+    bool symmetric, mirrored;  // of X with itself; each pair is taken once, and kept twice
     Sink sink;
     T* out;  // store, transpose
     std::ptrdiff_t ld;

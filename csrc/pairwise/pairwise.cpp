@@ -24,11 +24,19 @@ namespace {
 // What a pair costs, in multiply-adds: how finely to cut, and whether to wake threads.
 template <class T> double cost_of(const Job<T>& job) {
     double each = 1;
-    if (job.plan.gather == Gather::chi2 || job.plan.gather == Gather::canberra) each = 8;
+    if (job.plan.gather == Gather::chi2) each = 5;
+    if (job.plan.gather == Gather::canberra) each = 8;
     if (job.plan.gather == Gather::power_diff) each = 40;
     if (job.plan.gather == Gather::haversine) each = 50;
-    return each * job.X.d + passed_over;
+    const bool is_slow = job.plan.map == Map::exp || job.plan.map == Map::tanh;
+    return each * job.X.d + (is_slow ? 2 : 1) * passed_over;
 }
+
+// A matrix of more bytes than allocators keep is given new pages, whose zeros are in cache when they
+// are first written to. Pairs of no more than this cost are better taken twice, row by row, than
+// written across all of the pages at once.
+constexpr std::size_t kept = std::size_t{32} << 20;
+constexpr double cheap_pair = 26;
 
 // Near the mean of the rows, and so near every one as can be: some rows of Y tell where that is.
 template <class T> void find_shift(const Rows<T>& Y, T* shift) {
@@ -43,7 +51,7 @@ template <class T> void find_shift(const Rows<T>& Y, T* shift) {
 // Rows of Y at a time: so many as stay in L3.
 ptrdiff_t dense_width(ptrdiff_t m, ptrdiff_t d, const TileShape& s) {
     const ptrdiff_t most =
-        std::max<ptrdiff_t>(block_unit, std::min<ptrdiff_t>(4096, (2 << 20) / d));
+        std::max<ptrdiff_t>(block_unit, std::min<ptrdiff_t>(16384, (2 << 20) / d));
     return std::min(most / block_unit * block_unit, ceil_div(m, s.cols) * s.cols);
 }
 
@@ -86,15 +94,16 @@ template <class T> Status run_dense(Job<T>& job, int n_threads) noexcept {
             chunk.sizes = packed->sizes + first / s.cols;
         }
         const ptrdiff_t count = ceil_div(chunk.n, s.cols);
-        // Only storing can be cut by columns; tasks are enough to share out and short.
+        // Only storing can be cut by columns: tasks are enough to share out, short, and worth the
+        // packing of their rows.
         const bool stores = job.sink == Sink::store || job.sink == Sink::transpose;
-        const double balance = 64.0 / row_blocks,
-                     short_enough = cost_of(job) * rows * chunk.n / 2e8;
-        const double wanted = stores ? std::max({1.0, balance, short_enough}) : 1.0;
+        const double of_block = cost_of(job) * rows * chunk.n;
+        const double balance = std::min(64.0 / row_blocks, of_block / 2e5);
+        const double wanted = stores ? std::max({1.0, balance, of_block / 2e8}) : 1.0;
         const ptrdiff_t strip = std::max<ptrdiff_t>(1, static_cast<ptrdiff_t>(count / wanted));
         const ptrdiff_t strips = ceil_div(count, strip);
         const ptrdiff_t blocks =
-            job.symmetric ? std::min(row_blocks, ceil_div(first + chunk.n, rows)) : row_blocks;
+            job.mirrored ? std::min(row_blocks, ceil_div(first + chunk.n, rows)) : row_blocks;
         auto pack_one = [&](ptrdiff_t j, int) {
             pack(job, first, chunk.n, j, panels.get(), norms.get(), sizes.get());
         };
@@ -268,6 +277,9 @@ Status gram(const Rows<T>& X, const Rows<T>& Y, const Measure& measure, bool sym
     job.symmetric = symmetric;
     job.out = out;
     job.ld = transposed ? X.n : Y.n;
+    const bool twice = !X.indptr && X.n * job.ld * sizeof(T) > kept && cost_of(job) <= cheap_pair;
+    job.mirrored = symmetric && !twice;
+    if (symmetric && twice && job.plan.norm == Norm::sum) take_differences(job.plan);
     return run(job, n_threads);
 }
 

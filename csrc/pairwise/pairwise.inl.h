@@ -29,13 +29,12 @@ template <class T, class F>
 void over_values(const F& f, const T* x, std::ptrdiff_t n, T* out) {
     using Vec = typename Simd<T>::Vec;
     constexpr int lanes = Simd<T>::lanes;
-    for (std::ptrdiff_t i = 0; i < n; i += lanes) {
-        T values[lanes] = {};
-        const std::ptrdiff_t here = n - i < lanes ? n - i : lanes;
-        std::memcpy(values, x + i, here * sizeof(T));
-        store(values, f(load<Vec>(values)));
-        std::memcpy(out + i, values, here * sizeof(T));
-    }
+    std::ptrdiff_t i = 0;
+    for (; i + lanes <= n; i += lanes) store(out + i, f(load<Vec>(x + i)));
+    T rest[lanes] = {};
+    std::memcpy(rest, x + i, (n - i) * sizeof(T));
+    store(rest, f(load<Vec>(rest)));
+    std::memcpy(out + i, rest, (n - i) * sizeof(T));
 }
 template <class T>
 void elementary_block(Elementary function, const T* x, std::ptrdiff_t n, T parameter, T* out) {

@@ -11,6 +11,9 @@ namespace fastml {
 // With so few columns differences cost no more than what dots would need around them.
 constexpr ptrdiff_t few_columns = 16;
 
+// With so few, neither do sums of least values: differences take fewer operations, all told.
+constexpr ptrdiff_t fewest_columns = 3;
+
 // With so few rows of X, those of Y are not worth packing.
 constexpr ptrdiff_t few_rows = 3;
 
@@ -28,7 +31,7 @@ inline Plan plan_for(const Measure& measure, ptrdiff_t n, ptrdiff_t d, std::size
     };
     const auto taxi = [&](Map map, double diagonal) -> Plan {
         if (sparse) return {G::shared, N::absolute, C::unshared, map, false, true, diagonal};
-        if (map == Map::exp && size == sizeof(double) && n > few_rows)
+        if (map == Map::exp && size == sizeof(double) && n > few_rows && d > fewest_columns)
             return {G::minimum, N::sum, C::unshared, map, false, true, diagonal};
         return {G::abs_diff, N::none, C::none, map, false, true, diagonal};
     };

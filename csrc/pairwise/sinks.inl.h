@@ -143,7 +143,7 @@ template <class T, class C> void deliver(const Job<T>& job, const Block<C>& bloc
             apply_block(job, block);
             return;
     }
-    if (!job.symmetric) return;
+    if (!job.mirrored) return;
     // What is around the diagonal has its mirror image in itself.
     const std::ptrdiff_t done = block.i0 + block.rows - block.j0;
     Block<C> beyond = block;
