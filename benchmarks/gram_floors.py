@@ -1,0 +1,111 @@
+"""How much faster Gram matrices are, and what bounds it: `python benchmarks/gram_floors.py`.
+
+Prints the times of docs/growth.md: both libraries by turns on two threads, three calls of fastml
+for one of scikit-learn's, and the best counts. For matrices of more than 32 MiB, which are given
+new memory, it adds what the machine alone takes for them in the same run. That is what processors
+have to do one after the other: be given that memory and fill it, take the products at the speed of
+large ones, and the exponentials at the speed at which they come from cache (half of each, as the
+matrix is symmetric). A distance |x - y| counts as two products, and a term of chi2 as four, since
+they take so many instructions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+import sklearn
+from numba import njit
+from sklearn.metrics import pairwise as stock
+
+import fastml
+from fastml._native import pairwise as native
+from fastml.metrics import pairwise
+
+THREADS = 2
+SHAPES = {
+    "laplacian": [(n, d) for d in (2, 3, 5, 7, 10, 20) for n in (300, 500, 1000, 2000, 5000)],
+    "chi2": [(n, d) for d in (2, 5, 20) for n in (300, 1000, 3000, 5000)],
+    "rbf": [(n, d) for d in (5, 20, 64) for n in (300, 1000, 2000, 5000)],
+    "polynomial": [(n, d) for d in (5, 20, 64) for n in (300, 1000, 2000, 5000)],
+}
+
+
+def best(*calls: Callable[[], Any], rounds: int, times: tuple[int, ...] = (1, 1)) -> list[float]:
+    """The shortest time of each, by turns."""
+    shortest = [np.inf] * len(calls)
+    for _ in range(rounds):
+        for i, call in enumerate(calls):
+            for _ in range(times[i]):
+                start = time.perf_counter()
+                result = call()
+                shortest[i] = min(shortest[i], time.perf_counter() - start)
+                del result  # before the next: memory is given back
+    return shortest
+
+
+class Machine(NamedTuple):
+    """Seconds for a product or an exponential, all threads together."""
+
+    product: float
+    exponential: float
+
+    @classmethod
+    def measured(cls, dtype: Any) -> Machine:
+        A = np.ones((3000, 1000), dtype)
+        (product,) = best(lambda: A @ A.T, rounds=10)
+        x, out = np.linspace(-3, 0, 1 << 14, dtype=dtype), np.empty(1 << 14, dtype)
+        (values,) = best(lambda: native.elementary("exp", x, out, 1.0), rounds=2000)
+        return cls(product / (3000 * 3000 * 1000), values / len(x) / THREADS)
+
+    def floor(self, kernel: str, n: int, d: int, dtype: Any, rounds: int) -> float:
+        (memory,) = best(lambda: fill(np.empty((n, n), dtype)), rounds=rounds)
+        terms = {"laplacian": 2 * d, "chi2": 4 * d}.get(kernel, d)
+        exponentials = kernel != "polynomial"
+        return memory + n * n / 2 * (terms * self.product + exponentials * self.exponential)
+
+
+threads = ThreadPoolExecutor(THREADS)
+
+
+@njit(nogil=True)
+def fill_part(part: np.ndarray) -> None:
+    for i in range(part.size):
+        part[i] = 1
+
+
+def fill(out: np.ndarray) -> np.ndarray:
+    list(threads.map(fill_part, np.array_split(out.ravel(), THREADS)))
+    return out
+
+
+def main() -> None:
+    print(f"fastml {fastml.__version__}, scikit-learn {sklearn.__version__}, {THREADS} threads")
+    print(f"{'kernel':11} {'dtype':8} {'n':>5} {'d':>3} {'fastml':>9} {'sklearn':>10} {'times':>6}"
+          f" {'floor':>9} {'above':>6}")  # fmt: skip
+    rng = np.random.default_rng(0)
+    for dtype in (np.float64, np.float32):
+        machine = Machine.measured(dtype)
+        for kernel, shapes in SHAPES.items():
+            if dtype == np.float32 and kernel == "laplacian":
+                continue  # both libraries take it in double
+            ours, theirs = (getattr(m, f"{kernel}_kernel") for m in (pairwise, stock))
+            for n, d in shapes:
+                X = rng.random((n, d)).astype(dtype)
+                np.testing.assert_allclose(ours(X), theirs(X), rtol=1e-4)
+                rounds = max(10, min(300, 10**8 // n**2))
+                calls = (lambda X=X, f=ours: f(X)), (lambda X=X, f=theirs: f(X))
+                mine, stocks = best(*calls, rounds=rounds, times=(3, 1))
+                row = f"{kernel:11} {np.dtype(dtype).name:8} {n:5} {d:3} {mine * 1e3:6.2f} ms"
+                row += f" {stocks * 1e3:7.2f} ms {stocks / mine:6.1f}"
+                if n * n * X.itemsize > 32 << 20:
+                    floor = machine.floor(kernel, n, d, dtype, min(rounds, 50))
+                    row += f" {floor * 1e3:6.2f} ms {mine / floor:6.2f}"
+                print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()
