@@ -11,7 +11,15 @@ import pytest
 
 import fastml
 from fastml import jit
-from fastml.jit import NotCompilable, compile_pair, distances, gram, kernel, pair_address
+from fastml.jit import (
+    NotCompilable,
+    NotCompiledWarning,
+    compile_pair,
+    distances,
+    gram,
+    kernel,
+    pair_address,
+)
 
 SCALE = 2.0
 WEIGHTS = np.array([1.0, 2.0, 3.0])
@@ -322,7 +330,8 @@ def test_refusals_say_why_in_a_line(f, reason):
 def test_the_stock_path_runs_and_is_recorded(caplog):
     X = data(4)
     caplog.set_level("INFO", "fastml.dispatch")
-    np.testing.assert_allclose(not_compilable(X), X @ X.T)
+    with pytest.warns(NotCompiledWarning, match=r"Numba cannot.*Python calls it pair by pair"):
+        np.testing.assert_allclose(not_compilable(X), X @ X.T)
     np.testing.assert_allclose(not_compilable(X, X[:2]), X @ X[:2].T)
     assert not caplog.records[0].native
     assert "not_compilable cannot be compiled: Numba cannot" in caplog.records[0].reason

@@ -481,3 +481,14 @@ def test_so_many_classes_are_questioned():
                 warnings.simplefilter("always")
                 module.KNeighborsClassifier(3).fit(X, np.arange(30) % n_classes)
             assert len(seen) == (n_classes > 15)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "manhattan", "chebyshev", "minkowski", "cosine"])
+@pytest.mark.parametrize("algorithm", ["auto", "brute"])
+def test_nothing_is_within_a_negative_radius(metric, algorithm):
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    model = neighbors.NearestNeighbors(metric=metric, algorithm=algorithm, p=3).fit(X)
+    for n in (1, 60):
+        assert [len(rows) for rows in model.radius_neighbors(X[:n], -1.0)[1]] == n * [0]
+        if metric != "cosine":  # of itself that is next to 0
+            assert [len(rows) for rows in model.radius_neighbors(X[:n], 0.0)[1]] == n * [1]

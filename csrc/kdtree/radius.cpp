@@ -24,7 +24,7 @@ namespace fastml {
 namespace {
 
 template <class T> T reach(const KDTree<T>& tree, double radius) {
-    return static_cast<T>(reduced(radius, tree.metric, tree.p));
+    return static_cast<T>(radius > 0 ? reduced(radius, tree.metric, tree.p) : radius);
 }
 
 }  // namespace

@@ -158,7 +158,7 @@ template <class T> class Ball {
     // The radius as exact distances are.
     double reach(ptrdiff_t query) const {
         const double r = radius_[query];
-        return in_.metric == Metric::euclidean ? r * r : r;
+        return in_.metric == Metric::euclidean && r > 0 ? r * r : r;
     }
 
     // Whether to take the distances to all rows: few queries are not worth a filter's preparations,

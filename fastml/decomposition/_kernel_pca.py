@@ -23,12 +23,18 @@ from fastml._runtime.beside import beside
 from fastml._runtime.callbacks import CallbackSupportMixin, Task, fit_context, fit_task
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
+from fastml._runtime.objects import OBJECTS, takes_objects
 from fastml._runtime.versioned import Versioned
 from fastml.decomposition._centred_gram import FactoredGram, KeptGram, StreamedGram
 from fastml.decomposition._lanczos import largest
 from fastml.decomposition._projector import Projector
 from fastml.kernel_ridge._cholesky import factorise, panels, solve
-from fastml.metrics._kernel_function import KernelFunction, dtype_of_gram, is_precomputed
+from fastml.metrics._kernel_function import (
+    KernelFunction,
+    dtype_of_gram,
+    in_precision,
+    is_precomputed,
+)
 from fastml.metrics._rows import jobs
 
 StockKernelPCA = stock.KernelPCA
@@ -128,8 +134,10 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
         """Find the components."""
         if self.fit_inverse_transform and is_precomputed(self.kernel):
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
-        X = validate_data(self, X, accept_sparse="csr", copy=self.copy_X)
-        self.gamma_ = 1 / X.shape[1] if self.gamma is None else self.gamma
+        if self.fit_inverse_transform and takes_objects(self.kernel):
+            raise ValueError("Cannot fit_inverse_transform to rows that are no vectors.")
+        X = validate_data(self, X, copy=self.copy_X, **self._kinds())
+        self.gamma_ = 1 / X.shape[1] if self.gamma is None and X.ndim == 2 else self.gamma
         n = X.shape[0]
         k = n if self.n_components is None else min(n, self.n_components)
         solver = self._solver(n, k)
@@ -155,7 +163,7 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
     def transform(self, X):
         """Coordinates of new rows."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", reset=False)
+        X = validate_data(self, X, reset=False, **self._kinds())
         parts = (self.X_fit_, self.eigenvalues_, self.eigenvectors_, self._centerer)
         stamp = (self.gamma_, self.degree, self.coef0, self.kernel)
         with jobs(self.n_jobs):
@@ -179,6 +187,9 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(OURS | state)  # a model of scikit-learn's lacks them
+
+    def _kinds(self) -> dict[str, Any]:
+        return OBJECTS if takes_objects(self.kernel) else {"accept_sparse": "csr"}
 
     def _function(self) -> KernelFunction:
         if callable(self.kernel):
@@ -207,7 +218,7 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
             return FactoredGram(X.astype(dtype, copy=False))
         size = X.shape[0] ** 2 * dtype.itemsize
         if streamed and self.max_gram_mb is not None and size > self.max_gram_mb * 2**20:
-            return StreamedGram(self._function(), X.astype(dtype, copy=False), dtype)
+            return StreamedGram(self._function(), in_precision(X, dtype), dtype)
         K = self._function()(X, X)
         return KeptGram(np.require(K, dtype_of_values(K), ["C", "A", "W"]))
 

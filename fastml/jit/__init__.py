@@ -4,7 +4,7 @@ Numba is imported when the first function is compiled, not before.
 """
 
 from fastml.jit._criterion import Criterion, criterion
-from fastml.jit._function import NotCompilable
+from fastml.jit._function import NotCompilable, NotCompiledWarning
 from fastml.jit._likelihood import Likelihood, likelihood
 from fastml.jit._pairs import compile_pair, distances, gram, is_compiled, pair_address
 from fastml.jit._scalar import ScalarKernel, kernel
@@ -13,6 +13,7 @@ __all__ = [
     "Criterion",
     "Likelihood",
     "NotCompilable",
+    "NotCompiledWarning",
     "ScalarKernel",
     "compile_pair",
     "criterion",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+import warnings
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -33,6 +34,14 @@ class NotCompilable(TypeError):
     def __str__(self) -> str:
         where = f" ({self.where})" if self.where else ""
         return f"{self.function} cannot be compiled: {self.reason}{where}"
+
+
+class NotCompiledWarning(UserWarning):
+    """A function is called pair by pair in Python, since it cannot be compiled."""
+
+
+def warn_of(error: NotCompilable) -> None:
+    warnings.warn(f"{error}. Python calls it pair by pair.", NotCompiledWarning, stacklevel=2)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 
 from fastml._runtime.dispatch import Unsupported, accelerated
 from fastml.jit import _pairs
-from fastml.jit._function import Decorated, Function, NotCompilable, unwrap
+from fastml.jit._function import Decorated, Function, NotCompilable, unwrap, warn_of
 
 
 class ScalarKernel(Decorated):
@@ -82,7 +82,7 @@ def kernel(
     it is first needed, which takes about half a second.
 
     What can be compiled is what Numba can: loops, arithmetic, most of NumPy, other functions. A
-    function that cannot be is called pair by pair in Python; the record of dispatch says why, and
+    function that cannot be is called pair by pair in Python; a warning says why, and
     `fastml.jit.compile_pair` raises it.
 
     Globals that the function reads are constants for the compiler: assign them anew and the
@@ -137,6 +137,7 @@ def _refusal(f: ScalarKernel, X: Any, Y: Any, params: dict[str, Any]) -> Unsuppo
     try:
         _pairs.compile_pair(f, _pairs.rows(X, Y)[0].dtype, **params)
     except NotCompilable as error:
+        warn_of(error)
         instead = "rewrite it in what Numba compiles"
         return Unsupported(error.function, str(error), instead)
     return None

@@ -17,6 +17,7 @@ def function_refusal(f: Any, X: Any, Y: Any, kwds: dict[str, Any]) -> Unsupporte
     """Why Python has to call a function of two rows pair by pair."""
     try:
         from fastml import jit
+        from fastml.jit import _function
     except ImportError:
         return Unsupported("metric", "functions are not compiled here", "use a metric by name")
     if issparse(X) or issparse(Y):
@@ -32,6 +33,7 @@ def function_refusal(f: Any, X: Any, Y: Any, kwds: dict[str, Any]) -> Unsupporte
             return Unsupported("metric", reason, "compile it with fastml.jit.kernel")
         jit.compile_pair(f, dtype, **kwds)
     except jit.NotCompilable as error:
+        _function.warn_of(error)
         return Unsupported("metric", str(error), "rewrite it in what Numba compiles")
     return None
 
@@ -41,10 +43,12 @@ def by_function(
 ) -> np.ndarray:
     """f of all pairs of rows; as in scikit-learn, f(x, y) = f(y, x) is taken for granted."""
     from fastml import jit
+    from fastml.jit import _function
 
     checked = check_pairwise_arrays(X, Y, dtype=None, accept_sparse=False)
     same = checked[0] is checked[1]
     try:
         return jit.distances(f, checked[0], None if same else checked[1], **kwds)
-    except jit.NotCompilable:  # it raises, compiled, where Python does not
+    except jit.NotCompilable as error:  # it raises, compiled, where Python does not
+        _function.warn_of(error)
         return stock(X, Y, f, n_jobs=n_jobs, **kwds)

@@ -8,6 +8,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils.validation import validate_data
 
+from fastml._runtime.objects import OBJECTS, takes_objects
 from fastml._runtime.sparse import with_short_indices
 from fastml.jit import ScalarKernel
 from fastml.metrics._apply import gram_apply
@@ -36,8 +37,8 @@ class KernelFunction:
         if not isinstance(self.kernel, Kernel):
             return gram_apply(X, Y, V, metric=self.kernel, **self.params)
         rows = max(1, BLOCK // V.shape[0])
-        blocks = range(0, len(X), rows)
-        return np.concatenate([self.kernel(X[i : i + rows], Y) @ V for i in blocks])
+        blocks = range(0, X.shape[0], rows)
+        return np.concatenate([self(X[i : i + rows], Y) @ V for i in blocks])
 
     def diagonal(self, X: Any) -> np.ndarray:
         """K(x, x) for the rows of X."""
@@ -62,8 +63,8 @@ def function_of(estimator: Any) -> KernelFunction:
 
 def validated(estimator: Any, X: Any, reset: bool, **options: Any) -> Any:
     """The rows as the estimator's kernel takes them, with targets if `options` has any."""
-    if isinstance(estimator.kernel, Kernel) and not estimator.kernel.requires_vector_input:
-        kinds = {"ensure_2d": False, "dtype": None}
+    if takes_objects(estimator.kernel):
+        kinds = OBJECTS
     else:
         sparse = False if is_precomputed(estimator.kernel) else "csr"
         kinds = {"accept_sparse": sparse, "dtype": [np.float64, np.float32], "order": "C"} | options

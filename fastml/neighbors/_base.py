@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastml._runtime.dispatch import Unsupported, accelerated
 from fastml._runtime.docs import documented_by
+from fastml._runtime.objects import OBJECTS, takes_objects
 from fastml.metrics._functions import function_refusal
 from fastml.neighbors._kernels import is_kernel
 from fastml.neighbors._plain import is_plain, is_plain_target
@@ -76,6 +77,8 @@ class FittedNeighbors:
             "order": "C",
             "ensure_all_finite": "allow-nan" if self.metric == "nan_euclidean" else True,
         }
+        if takes_objects(self.metric):
+            options = OBJECTS
         plain = is_plain(X) and self.metric != "nan_euclidean"
         if not self.__sklearn_tags__().target_tags.required:
             y = None
@@ -193,6 +196,8 @@ class FittedNeighbors:
         if not box:
             X = self._fit_X if issparse(self._fit_X) else np.asarray(self._fit_X)
             metric, params = self.effective_metric_, self.effective_metric_params_
+            if callable(metric) and self._fit_method in TREES:
+                X = np.asarray(X, dtype=np.float64)  # as a tree would give them to it
             box.append(Searcher(X, metric, params, self.algorithm, self.n_neighbors or 5))
         return box[0]
 
@@ -207,6 +212,8 @@ class FittedNeighbors:
             return X
         if self._is_plain(X):
             return X
+        if takes_objects(self.metric):
+            return validate_data(self, X, reset=False, **OBJECTS)
         X = validate_data(
             self,
             X,
@@ -236,8 +243,8 @@ def metric_refusal(self: Any, X: Any) -> Unsupported | None:
     metric = vars(self).get("effective_metric_", "euclidean")
     if isinstance(metric, str | DistanceMetric) or is_kernel(metric):
         return None
-    queries = self._fit_X if X is None else X
-    return function_refusal(metric, queries, self._fit_X, self.effective_metric_params_)
+    data = self._searcher().X
+    return function_refusal(metric, data if X is None else X, data, self.effective_metric_params_)
 
 
 class KNeighbors(FittedNeighbors, KNeighborsMixin):

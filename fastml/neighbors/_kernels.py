@@ -40,9 +40,13 @@ def with_kernels(constraints: dict[str, Any]) -> dict[str, Any]:
     return constraints | {"metric": [*constraints["metric"], StrOptions(set(KERNELS))]}
 
 
+# MiB of a table: a larger one is no sooner made, and there are several of its size.
+TABLE = 32
+
+
 def batches_of(n_queries: int, n: int) -> Iterator[slice]:
-    """Queries so many at a time that a table of their distances fits in the working memory."""
-    size = int(get_config()["working_memory"] * 2**20 / (8 * max(1, n)))
+    """Queries so many at a time that tables of their distances fit in the working memory."""
+    size = int(min(get_config()["working_memory"] / 4, TABLE) * 2**20 / (8 * max(1, n)))
     return gen_batches(n_queries, max(1, size))
 
 

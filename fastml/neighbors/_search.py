@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn import get_config
 from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import DistanceMetric
 from sklearn.metrics.pairwise import check_pairwise_arrays
@@ -20,7 +21,7 @@ from fastml._runtime.threads import n_threads
 from fastml.metrics import pairwise_distances_chunked
 from fastml.metrics._booleans import BOOLEAN, of_truth_values
 from fastml.metrics._rows import jobs, pairs
-from fastml.neighbors._kernels import FeatureSpace, batches_of, is_kernel
+from fastml.neighbors._kernels import TABLE, FeatureSpace, batches_of, is_kernel
 from fastml.neighbors._spaces import as_floats, space_of
 from fastml.neighbors._sphere import Sphere
 from fastml.neighbors._trees import FEWEST_ROWS, MOST_COLUMNS_FOR_RADIUS, tree_for
@@ -206,9 +207,9 @@ class Searcher:
                     table = pairs("relative", queries[batch], self.X, double=True)
                 yield batch.start, table
             return
-        chunks = pairwise_distances_chunked(
-            queries, self.X, metric=self.metric, n_jobs=n_jobs, **self.params
-        )
+        memory = min(get_config()["working_memory"], TABLE)
+        options = {"metric": self.metric, "n_jobs": n_jobs, "working_memory": memory}
+        chunks = pairwise_distances_chunked(queries, self.X, **options, **self.params)
         start = 0
         for chunk in chunks:
             yield start, chunk
