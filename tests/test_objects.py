@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.gaussian_process.kernels import RBF
 
 from fastml.cluster import KernelKMeans
 from fastml.decomposition import KernelPCA
@@ -10,6 +11,7 @@ from fastml.gaussian_process.kernels import Laplacian, NGram, Normalized, SetInt
 from fastml.kernel_approximation import Nystroem
 from fastml.kernel_logistic import KernelLogisticRegression
 from fastml.kernel_ridge import KernelRidge
+from fastml.metrics import pairwise_kernels
 from fastml.neighbors import (
     KNeighborsClassifier,
     KNeighborsRegressor,
@@ -112,3 +114,14 @@ def test_kernel_objects_take_sparse_rows(model, make):
     use = "transform" if isinstance(model, KernelPCA) else "predict"
     dense = getattr(model.fit(X, y), use)(X[:5])
     np.testing.assert_allclose(getattr(model.fit(make(X), y), use)(make(X[:5])), dense, atol=1e-6)
+
+
+def test_kernel_objects_that_take_dense_rows_alone_say_so():
+    X = sparse.random(20, 4, 0.5, "csr", random_state=0)
+    for use in (
+        lambda: KernelRidge(kernel=RBF()).fit(X, np.arange(20)),
+        lambda: NearestNeighbors(metric=RBF()).fit(X).kneighbors(),
+        lambda: pairwise_kernels(X, metric=Laplacian(0.3) + RBF()),
+    ):
+        with pytest.raises(TypeError, match=r"takes no sparse rows: pass X.toarray"):
+            use()

@@ -190,6 +190,15 @@ def _is_kernel_object(metric: Any) -> bool:
     return isinstance(metric, Kernel)
 
 
+def of_kernel_object(kernel: Any, X: Any, Y: Any, **kwds: Any) -> np.ndarray:
+    try:
+        return kernel(X, Y, **kwds)
+    except (TypeError, ValueError) as error:
+        if issparse(X) or issparse(Y):
+            raise TypeError(f"{kernel} takes no sparse rows: pass X.toarray()") from error
+        raise
+
+
 @replaces(stock.pairwise_kernels, unless=_kernel_refusal)
 def pairwise_kernels(X, Y=None, metric="linear", *, filter_params=False, n_jobs=None, **kwds):
     """The Gram matrix of a kernel, by name, by a function of two rows or by a kernel object.
@@ -206,7 +215,7 @@ def pairwise_kernels(X, Y=None, metric="linear", *, filter_params=False, n_jobs=
     if metric == "precomputed":
         return check_pairwise_arrays(X, Y, precomputed=True)[0]
     if _is_kernel_object(metric):
-        return metric(X, X if Y is None else Y, **kwds)
+        return of_kernel_object(metric, X, X if Y is None else Y, **kwds)
     if callable(metric):
         return by_function(stock.pairwise_kernels, metric, X, Y, n_jobs, kwds)
     if filter_params:

@@ -12,7 +12,7 @@ from fastml._runtime.objects import OBJECTS, takes_objects
 from fastml._runtime.sparse import with_short_indices
 from fastml.jit import ScalarKernel
 from fastml.metrics._apply import gram_apply
-from fastml.metrics._dispatch import pairwise_kernels
+from fastml.metrics._dispatch import of_kernel_object, pairwise_kernels
 
 BLOCK = 1 << 21  # entries of a Gram matrix of a kernel object that are formed at once
 
@@ -29,7 +29,7 @@ class KernelFunction:
 
     def __call__(self, X: Any, Y: Any) -> np.ndarray:
         if isinstance(self.kernel, Kernel):
-            return self.kernel(X, Y)
+            return of_kernel_object(self.kernel, X, Y)
         return pairwise_kernels(X, Y, metric=self.kernel, **self.params)
 
     def apply(self, X: Any, Y: Any, V: np.ndarray) -> np.ndarray:
