@@ -343,3 +343,13 @@ def test_dtypes_must_agree():
     rows = Rows(np.zeros((4, 2), np.float32))
     with pytest.raises(TypeError, match="dtype"):
         kmeans.assign(rows, np.zeros((1, 2)), None, np.zeros(4, np.int32), None, None, 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
+def test_more_clusters_than_distinct_rows_lose_nothing(dtype):
+    X = np.repeat(np.random.default_rng(0).normal(size=(2, 3)), 10, axis=0).astype(dtype)
+    for seed in range(8):
+        for init in ("k-means++", "random"):
+            model = KMeans(15, init=init, random_state=seed).fit(X)
+            assert model.inertia_ < 1e-9

@@ -127,7 +127,7 @@ def relocate(part: Part) -> None:
     The row leaves its cluster's sum; its label is left to the next assignment.
     """
     farthest = part.farthest
-    if farthest is None or farthest.sqdist.max() == 0:
+    if farthest is None or not _apart(farthest):
         return  # fewer distinct rows than clusters
     empty = np.flatnonzero(part.weights == 0)
     for cluster, row, donor, weight in zip(empty, *farthest[1:], strict=False):
@@ -135,6 +135,13 @@ def relocate(part: Part) -> None:
         part.sums[cluster] = row * weight
         part.weights[cluster] = weight
         part.weights[donor] -= weight
+
+
+def _apart(farthest: Farthest) -> bool:
+    """Whether rows lie farther from their centers than means of equal rows do, by rounding."""
+    rounding = 64 * np.finfo(farthest.sqdist.dtype).eps
+    norm = np.square(farthest.rows).sum(axis=1).max()
+    return farthest.sqdist.max() > rounding**2 * norm
 
 
 def average(sums: np.ndarray, weights: np.ndarray, dtype: np.dtype) -> np.ndarray:
