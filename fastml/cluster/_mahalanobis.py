@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from fastml._runtime.callbacks import fit_task
 from fastml.cluster._kmeans import KMeans
 from fastml.cluster._partition import Partition
+from fastml.linalg._whitening import standardized
 
 
 class MahalanobisKMeans(Partition):
@@ -219,12 +220,11 @@ class MahalanobisKMeans(Partition):
 
 def _factor_of(covariance: np.ndarray, n: int) -> np.ndarray:
     """The lower Cholesky factor; an error that says what to do if there is none to speak of."""
-    scale = np.sqrt(np.maximum(np.diagonal(covariance), 0))
+    scale, correlations = standardized(covariance)
     try:
         if not (scale > 0).all():
             raise LinAlgError
-        # Of correlations: whether it is singular must not depend on the units of the features.
-        factor = cholesky(covariance / np.outer(scale, scale), lower=True)
+        factor = cholesky(correlations, lower=True)
         if np.diagonal(factor).min() < np.sqrt(len(factor) * np.finfo(np.float64).eps):
             raise LinAlgError
     except LinAlgError:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
 from scipy.sparse import issparse
 from sklearn import neighbors as stock
+from sklearn.discriminant_analysis import DiscriminantAnalysisPredictionMixin
+from sklearn.utils._available_if import available_if
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fastml._native import neighbors as native
@@ -16,9 +18,11 @@ from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
 from fastml._runtime.threads import n_threads
 from fastml._runtime.versioned import Versioned
+from fastml.linalg._whitening import whitening
 from fastml.metrics import pairwise_distances_argmin
 from fastml.neighbors._spaces import as_floats
 
+Scores = DiscriminantAnalysisPredictionMixin
 StockNearestCentroid = stock.NearestCentroid
 
 
@@ -26,9 +30,10 @@ StockNearestCentroid = stock.NearestCentroid
 class NearestCentroid(Versioned, StockNearestCentroid):
     """Nearest centroid classifier, compiled.
 
-    Beyond scikit-learn's, `metric` may be "mahalanobis": centroids are means, and distances are
-    measured by the inverse of the covariance within classes, kept as `covariance_`. With `priors`
-    that is linear discriminant analysis.
+    Beyond scikit-learn's, `metric` may be "mahalanobis", for dense rows: centroids are means, and
+    distances are measured by the inverse of the covariance within classes, kept as `covariance_`.
+    That is the mean of the classes' own, weighted by `priors`, so that the model is linear
+    discriminant analysis (solver "lsqr"), with the same decision function and probabilities.
 
     Examples
     --------
@@ -47,7 +52,7 @@ class NearestCentroid(Versioned, StockNearestCentroid):
     def fit(self, X, y):
         """Compute the centroid of each class."""
         if self.metric == "mahalanobis" and issparse(X):
-            raise ValueError("metric='mahalanobis' needs a dense X")
+            raise ValueError("metric='mahalanobis' needs a dense X: pass X.toarray()")
         super().fit(X, y)
         if self.metric == "mahalanobis":
             # As validated above, and the means before they shrink.
@@ -56,7 +61,10 @@ class NearestCentroid(Versioned, StockNearestCentroid):
             counts = np.bincount(codes)
             sums = np.stack([np.bincount(codes, column) for column in X.T], axis=1)
             residuals = X - (sums / counts[:, None])[codes]
-            self.covariance_ = residuals.T @ residuals / max(1, len(X) - len(counts))
+            weight = (self.class_prior_ / counts)[codes]
+            with np.errstate(over="ignore", invalid="ignore"):
+                self.covariance_ = (residuals * weight[:, None]).T @ residuals
+            self._whitening = whitening(self.covariance_)
         return self
 
     @documented_by(StockNearestCentroid.predict)
@@ -65,20 +73,32 @@ class NearestCentroid(Versioned, StockNearestCentroid):
         """Predict the class of the centroid that is nearest to each row of `X`."""
         check_is_fitted(self)
         uniform = np.isclose(self.class_prior_, 1 / len(self.classes_)).all()
-        if self.metric != "mahalanobis" and not uniform:
-            return super().predict(X)
+        if self.metric == "mahalanobis" or not uniform:
+            return Scores.predict(self, X)
         X = validate_data(self, X, accept_sparse="csr", reset=False)
         if issparse(X):
             return self.classes_[pairwise_distances_argmin(X, self.centroids_, metric=self.metric)]
-        queries, centroids = as_floats(X).astype(np.float64, copy=False), self.centroids_
-        if self.metric == "mahalanobis":
-            root = _whitening(self.covariance_)
-            queries, centroids = queries @ root, centroids @ root
-        if uniform:
-            metric = "manhattan" if self.metric == "manhattan" else "euclidean"
-            return self.classes_[_nearest(queries, centroids, metric)]
-        scores = queries @ centroids.T - np.einsum("ij,ij->i", centroids, centroids) / 2
-        return self.classes_[np.argmax(scores + np.log(self.class_prior_), axis=1)]
+        queries = as_floats(X).astype(np.float64, copy=False)
+        return self.classes_[_nearest(queries, self.centroids_, self.metric)]
+
+    def _decision_function(self, X):
+        if self.metric != "mahalanobis":
+            return super()._decision_function(X)
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        # About the centroids, wherever the origin is.
+        origin = self.centroids_.mean(axis=0)
+        centroids = (self.centroids_ - origin) @ self._whitening
+        products = (X - origin) @ self._whitening @ centroids.T
+        with np.errstate(divide="ignore"):  # a prior may be 0
+            return products - row_norms(centroids, squared=True) / 2 + np.log(self.class_prior_)
+
+    def _has_scores(self):
+        return self.metric != "manhattan"
+
+    decision_function = available_if(_has_scores)(Scores.decision_function)
+    predict_proba = available_if(_has_scores)(Scores.predict_proba)
+    predict_log_proba = available_if(_has_scores)(Scores.predict_log_proba)
 
     def __to_sklearn_state__(self, state: dict[str, Any]) -> dict[str, Any]:
         if self.metric == "mahalanobis":
@@ -91,12 +111,3 @@ def _nearest(queries: np.ndarray, centroids: np.ndarray, metric: str) -> np.ndar
     centroids = np.require(centroids, np.float64, "CA")
     native.nearest(queries, centroids, metric, False, None, rows, n_threads())
     return rows[:, 0]
-
-
-def _whitening(covariance: np.ndarray) -> np.ndarray:
-    """W with W·Wᵀ the (pseudo-)inverse of a covariance."""
-    values, vectors = eigh(covariance)
-    kept = values > values[-1] * len(values) * np.finfo(np.float64).eps
-    if not kept.any():
-        return np.eye(len(values))
-    return np.ascontiguousarray(vectors[:, kept] / np.sqrt(values[kept]))
