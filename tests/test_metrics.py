@@ -6,8 +6,10 @@ import sklearn.metrics
 from scipy import sparse
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.metrics import pairwise as stock
+from sklearn.utils._param_validation import InvalidParameterError
 
 import fastml
+from fastml.gaussian_process.kernels import check_mercer
 from fastml.metrics import _argmin
 from fastml.metrics import pairwise as ours
 
@@ -384,3 +386,23 @@ def test_patching_reaches_both_modules():
     keys = fastml.replacements()
     assert ("sklearn.metrics", "pairwise_distances") in keys
     assert ("sklearn.metrics.pairwise", "rbf_kernel") in keys
+
+
+def test_intersection_is_known_by_name():
+    X = np.random.default_rng(0).random((6, 3))
+    for name, normalize in (("intersection", False), ("normalized_intersection", True)):
+        expected = ours.intersection_kernel(X, X[:2], normalize=normalize)
+        for rows in (X, sparse.csr_matrix(X)):
+            K = ours.pairwise_kernels(rows, rows[:2], name, filter_params=True, gamma=2)
+            np.testing.assert_allclose(K, expected)
+    assert check_mercer("intersection", X)
+    with pytest.raises(TypeError, match="gamma"):
+        ours.pairwise_kernels(X, metric="intersection", gamma=2)
+
+
+@pytest.mark.parametrize("metric", ["canberra", "mahalanobis"])
+def test_no_rows_are_refused_as_by_scikit_learn(metric):
+    with pytest.raises(InvalidParameterError, match="'X' parameter of pairwise_distances"):
+        ours.pairwise_distances(None, metric=metric)
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        ours.pairwise_distances([1.0, 2.0], metric=metric)

@@ -56,7 +56,7 @@ def gram_apply(X, Y, V, metric="rbf", **params):
         What the matrix is multiplied by.
 
     metric : str, callable or kernel object, default="rbf"
-        As in `pairwise_kernels`, or "intersection" or "normalized_intersection".
+        As in `pairwise_kernels`.
 
     **params
         Parameters of the kernel.

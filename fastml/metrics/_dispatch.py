@@ -1,6 +1,7 @@
 """Pairwise distances and kernels by name, by function and by kernel object."""
 
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.metrics import pairwise as stock
 from sklearn.metrics.pairwise import check_pairwise_arrays
 from sklearn.utils import gen_batches
 from sklearn.utils._chunking import get_chunk_n_rows
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _num_samples, check_non_negative
 
 from fastml._runtime.dispatch import Unsupported
@@ -33,8 +35,10 @@ KERNELS = {
     "additive_chi2": _kernels.additive_chi2_kernel,
     "chi2": _kernels.chi2_kernel,
     "cosine": _kernels.cosine_similarity,
+    "intersection": _kernels.intersection_kernel,
     "laplacian": _kernels.laplacian_kernel,
     "linear": _kernels.linear_kernel,
+    "normalized_intersection": partial(_kernels.intersection_kernel, normalize=True),
     "poly": _kernels.polynomial_kernel,
     "polynomial": _kernels.polynomial_kernel,
     "rbf": _kernels.rbf_kernel,
@@ -59,6 +63,8 @@ def _distance_refusal(
         return None
     if issparse(X) or issparse(Y):
         return None
+    if np.ndim(X) != 2:
+        return None  # the checks have something to say
     if metric == "mahalanobis" and "VI" not in kwds and np.shape(X)[0] <= np.shape(X)[-1]:
         return Unsupported("X", "the covariance of so few rows is singular", "pass VI")
     return _metrics.refusal(metric, X, kwds)
@@ -199,11 +205,16 @@ def of_kernel_object(kernel: Any, X: Any, Y: Any, **kwds: Any) -> np.ndarray:
         raise
 
 
-@replaces(stock.pairwise_kernels, unless=_kernel_refusal)
+@replaces(
+    stock.pairwise_kernels,
+    unless=_kernel_refusal,
+    constraints={"metric": [StrOptions({*KERNELS, "precomputed"}), callable]},
+)
 def pairwise_kernels(X, Y=None, metric="linear", *, filter_params=False, n_jobs=None, **kwds):
     """The Gram matrix of a kernel, by name, by a function of two rows or by a kernel object.
 
     A function is compiled by Numba, if it can be and there are enough pairs; see `fastml.jit`.
+    Beyond scikit-learn's, `metric` may be "intersection" or "normalized_intersection".
 
     Examples
     --------
@@ -219,6 +230,6 @@ def pairwise_kernels(X, Y=None, metric="linear", *, filter_params=False, n_jobs=
     if callable(metric):
         return by_function(stock.pairwise_kernels, metric, X, Y, n_jobs, kwds)
     if filter_params:
-        kwds = {name: kwds[name] for name in kwds if name in stock.KERNEL_PARAMS[metric]}
+        kwds = {name: kwds[name] for name in kwds if name in stock.KERNEL_PARAMS.get(metric, ())}
     with jobs(None if n_jobs is None else effective_n_jobs(n_jobs)):
         return _as_jobs_do(KERNELS[metric](X, Y, **kwds), X, Y, n_jobs)

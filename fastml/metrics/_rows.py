@@ -21,11 +21,14 @@ from fastml._runtime.threads import n_threads
 
 
 def replaces(
-    stock: Any, unless: Callable[..., Unsupported | None] | None = None
+    stock: Any,
+    unless: Callable[..., Unsupported | None] | None = None,
+    constraints: dict[str, Any] | None = None,
 ) -> Callable[[Any], Any]:
     """Make a function of ours stand for `stock`: its checks of parameters, its documentation.
 
-    `unless` says which calls go to `stock`, besides those with arrays of another library's.
+    `unless` says which calls go to `stock`, besides those with arrays of another library's, and
+    `constraints` what parameters may be beyond what it takes.
     """
 
     def refusal(*args: Any, **kwargs: Any) -> Unsupported | None:
@@ -38,7 +41,8 @@ def replaces(
 
     def decorate(ours: Any) -> Any:
         checked = validate_params(
-            stock._skl_parameter_constraints, prefer_skip_nested_validation=True
+            stock._skl_parameter_constraints | (constraints or {}),
+            prefer_skip_nested_validation=True,
         )(ours)
         return documented_by(stock)(accelerated(checked, unless=refusal, stock=stock))
 
