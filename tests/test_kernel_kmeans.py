@@ -253,3 +253,29 @@ def test_same_bits_for_any_number_of_threads(dtype, max_gram_mb):
     for fit in fits[1:]:
         for one, many in zip(fits[0], fit, strict=True):
             np.testing.assert_array_equal(one, many)
+
+
+def never(x, y):
+    return np.nan if x[0] > y[0] else 1.0
+
+
+@pytest.mark.parametrize("max_gram_mb", [None, 0])
+@pytest.mark.parametrize("init", ["k-means++", "random"])
+def test_kernels_that_are_none_are_refused(max_gram_mb, init):
+    X = groups(40)
+    model = KernelKMeans(3, kernel=lambda x, y: np.nan, init=init, max_gram_mb=max_gram_mb)
+    with pytest.raises(ValueError, match="gives NaN or infinity"):
+        model.fit(X)
+    with pytest.raises(ValueError, match="NaN"):
+        model.set_params(kernel=never).fit(X)
+    with pytest.raises(ValueError, match="must be symmetric"):
+        model.set_params(kernel="precomputed").fit(np.triu(X @ X.T))
+
+
+def test_parameters_without_a_use_are_refused():
+    X = groups(40)
+    for kernel in ("rbf", RBF()):
+        with pytest.raises(TypeError, match="does not take kernel_params"):
+            KernelKMeans(3, kernel=kernel, kernel_params={"foo": 1}).fit(X)
+    with pytest.raises(ValueError, match="Negative values"):
+        KernelKMeans(3).fit(X, sample_weight=np.linspace(-1, 1, 40))

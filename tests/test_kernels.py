@@ -37,6 +37,7 @@ from fastml.gaussian_process.kernels import (
     check_mercer,
 )
 from fastml.jit import kernel
+from fastml.metrics.pairwise import gram_apply
 
 A = np.array([[2.0, 0.5, 0.0, 0.0], [0.5, 1.0, 0.0, 0.0], [0.0, 0.0, 3.0, 1.0], [0, 0, 1, 1.0]])
 
@@ -377,3 +378,25 @@ def test_what_can_be_checked():
     assert check_mercer("precomputed", np.zeros((3, 3)))
     with pytest.raises(ValueError, match="not a square matrix"):
         check_mercer("precomputed", X)
+
+
+def test_misuse_is_told():
+    X = data(6)
+    with pytest.raises(ValueError, match=r"fastml\.jit\.kernel"):
+        check_mercer(lambda x, y: 1.0, X)
+    with pytest.raises(ValueError, match="not be negative"):
+        check_mercer("rbf", X, tol=-1)
+    with pytest.raises(ValueError, match="no objects"):
+        check_mercer(RBF(), [])
+    for matrix in (np.eye(3), np.ones(3)):
+        with pytest.raises(ValueError, match="X has 4 features, but A is for 3"):
+            QuadraticForm(matrix)(X)
+    with pytest.raises(ValueError, match="square matrix"):
+        QuadraticForm(np.ones((4, 3)))(X)
+    for metric in (RBF(), "rbf"):
+        with pytest.raises(ValueError, match="V has 5 rows, but there are 6 columns"):
+            gram_apply(X, None, np.ones(5), metric=metric)
+    with pytest.raises(ValueError, match="'gamma' has bounds, but no value"):
+        _ = UserKernel(cauchy, {"power": 1.5}, {"gamma": (0.1, 1)}).theta
+    with pytest.raises(ValueError, match=r"'gamma' is -0\.7, but what is tuned is its logarithm"):
+        _ = UserKernel(cauchy, {"gamma": -0.7}, {"gamma": (0.1, 1)}).theta

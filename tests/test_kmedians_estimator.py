@@ -160,3 +160,9 @@ def test_callbacks_see_every_iteration():
     model = KMedians(5, init=X[:5], tol=0).set_callbacks(recorder).fit(X)
     assert len(recorder.inertias) == model.n_iter_
     np.testing.assert_allclose(recorder.inertias[-1], model.inertia_)
+
+
+def test_negative_weights_are_refused():
+    X = groups(40)
+    with pytest.raises(ValueError, match="Negative values"):
+        KMedians(3).fit(X, sample_weight=np.linspace(-1, 1, 40))

@@ -95,3 +95,13 @@ def test_covariances_and_their_errors():
         MahalanobisKMeans(2, covariance=np.diag([1.0, 1, -1])).fit(X)
     with pytest.raises(TypeError, match=r"[Ss]parse"):
         MahalanobisKMeans(2).fit(sparse.csr_matrix(X))
+
+
+def test_what_it_cannot_do_it_says():
+    X, _ = stretched()
+    with pytest.raises(ValueError, match="Negative values"):
+        MahalanobisKMeans(3).fit(X, sample_weight=np.linspace(-1, 1, len(X)))
+    with pytest.raises(ValueError, match="out of range"):
+        MahalanobisKMeans(3).fit(X * 1e160)
+    with pytest.raises(TypeError, match="has no covariance_"):
+        MahalanobisKMeans(3, covariance=StockKMeans(2)).fit(X)

@@ -18,6 +18,11 @@ class Gram:
         self.n, self.dtype = len(K), K.dtype
         self.diagonal = K.diagonal().astype(np.float64)
 
+    def is_finite(self) -> bool:
+        """Whether its values are, as far as they are known."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return bool(np.isfinite(self.K.sum()) or np.isfinite(self.K).all())
+
     def rows(self, index: Any) -> np.ndarray:
         return self.K[index].astype(np.float64)
 
@@ -40,6 +45,9 @@ class StreamedGram(Gram):
         self.kernel, self.X = kernel, X
         self.n, self.dtype = X.shape[0], dtype
         self.diagonal = kernel.diagonal(X)
+
+    def is_finite(self) -> bool:
+        return bool(np.isfinite(self.diagonal).all())
 
     def rows(self, index: Any) -> np.ndarray:
         return np.asarray(self.kernel(self.X[index], self.X), dtype=np.float64)

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight
 
@@ -213,19 +214,33 @@ class KernelKMeans(Partition):
             )
 
     def _fit(self, X: Any, sample_weight: Any) -> None:
+        self._check_kernel_params()
         X = validated(self, X, reset=True)
-        w = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        w = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if is_precomputed(self.kernel):
             if X.shape[0] != X.shape[1]:
                 raise ValueError(f"Precomputed kernel must be a square matrix; got {X.shape}.")
+            if not _is_symmetric(X):
+                raise ValueError("Precomputed kernel must be symmetric: pass (K + K.T) / 2.")
             gram, self.X_fit_ = Gram(np.require(X, requirements="A")), None
         else:
             gram, self.X_fit_ = gram_of(function_of(self), X, self.max_gram_mb), X
+        if not gram.is_finite():
+            raise ValueError(f"The kernel {self.kernel!r} gives NaN or infinity for rows of X.")
         best = self._best_run(X, gram, w, sample_weight)
+        if not np.isfinite(best.inertia):  # what a streamed matrix does not show before
+            raise ValueError(f"The kernel {self.kernel!r} gives NaN or infinity for rows of X.")
         vars(self).update(self._fitted(best.members, best.centers, w))
         self.labels_ = best.labels
         self.inertia_ = best.inertia
         self.n_iter_ = best.n_iter
+
+    def _check_kernel_params(self) -> None:
+        if self.kernel_params and (not callable(self.kernel) or isinstance(self.kernel, Kernel)):
+            raise TypeError(
+                f"kernel={self.kernel!r} does not take kernel_params, which are for functions: "
+                "set gamma, degree and coef0 of the model, or parameters of the kernel object."
+            )
 
     def _fitted(self, members: np.ndarray, centers: Centers, w: np.ndarray) -> dict[str, Any]:
         return {
@@ -341,3 +356,13 @@ class KernelKMeans(Partition):
         labels, closeness = np.zeros(n, np.int32), np.empty(n)
         native.nearest_centers(rows, norm, np.ones(k), labels, closeness, n_threads())
         return labels, closeness
+
+
+def _is_symmetric(K: np.ndarray) -> bool:
+    """Up to rounding, beside the largest entry; some rows at a time."""
+    tolerance = np.sqrt(np.finfo(K.dtype).eps) * max(K.max(), -K.min())
+    blocks = (slice(i, i + 256) for i in range(0, len(K), 256))
+    return all(
+        np.abs(K[rows, rows.start :] - K[rows.start :, rows].T).max() <= tolerance
+        for rows in blocks
+    )

@@ -140,7 +140,7 @@ class KMedians(Partition):
 
     def _fit(self, X: Any, sample_weight: Any) -> None:
         X = self._validated(X, reset=True)
-        w = weights_of(sample_weight, X)
+        w = weights_of(sample_weight, X, ensure_non_negative=True)
         columns = Rows(X.T.tocsr()) if issparse(X) else None
         best = self._best_run(X, Data(Rows(X), columns), w, sample_weight)
         vars(self).update(_fitted(best.centers))

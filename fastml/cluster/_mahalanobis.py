@@ -135,7 +135,9 @@ class MahalanobisKMeans(Partition):
     def _fit(self, X: Any, sample_weight: Any) -> None:
         X = self._validated(X, reset=True)
         n_init = self._starts(X)
-        w = None if sample_weight is None else _check_sample_weight(sample_weight, X)
+        w = None
+        if sample_weight is not None:
+            w = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         self.location_ = np.average(X, axis=0, weights=w).astype(X.dtype, copy=False)
         covariance = self._shrunk(self._covariance_of(X, w))
         self._factor = _factor_of(covariance, len(X))
@@ -178,11 +180,18 @@ class MahalanobisKMeans(Partition):
 
     def _covariance_of(self, X: np.ndarray, w: np.ndarray | None) -> np.ndarray:
         if hasattr(self.covariance, "fit"):
-            return np.asarray(clone(self.covariance).fit(X).covariance_, dtype=np.float64)
+            fitted = clone(self.covariance).fit(X)
+            if not hasattr(fitted, "covariance_"):
+                raise TypeError(
+                    f"covariance={self.covariance!r} has no covariance_ after its fit: give an "
+                    "estimator such as those of sklearn.covariance, or a matrix."
+                )
+            return np.asarray(fitted.covariance_, dtype=np.float64)
         if self.covariance is None:
             centred = X.astype(np.float64) - self.location_
             weight = np.full(len(X), 1 / len(X)) if w is None else w / w.sum()
-            return (centred * weight[:, None]).T @ centred
+            with np.errstate(over="ignore", invalid="ignore"):
+                return (centred * weight[:, None]).T @ centred
         covariance = check_array(self.covariance, dtype=np.float64, input_name="covariance")
         if covariance.shape != (X.shape[1], X.shape[1]):
             raise ValueError(
@@ -194,7 +203,9 @@ class MahalanobisKMeans(Partition):
 
     def _shrunk(self, covariance: np.ndarray) -> np.ndarray:
         mean = np.trace(covariance) / len(covariance)
-        return (1 - self.shrinkage) * covariance + self.shrinkage * mean * np.eye(len(covariance))
+        with np.errstate(invalid="ignore"):  # what overflowed is refused later
+            target = self.shrinkage * mean * np.eye(len(covariance))
+            return (1 - self.shrinkage) * covariance + target
 
     def _whitened(self, X: np.ndarray) -> np.ndarray:
         centred = X.astype(np.float64) - self.location_

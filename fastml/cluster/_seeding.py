@@ -131,11 +131,12 @@ def draw_probabilities(w: np.ndarray | None, n: int, dtype: np.dtype) -> np.ndar
     return weight / weight.sum()
 
 
-def weights_of(sample_weight: Any, X: Any) -> np.ndarray | None:
+def weights_of(sample_weight: Any, X: Any, **options: Any) -> np.ndarray | None:
     """Validated weights as kernels take them, or None for equal ones."""
     if sample_weight is None:
         return None
-    return np.require(_check_sample_weight(sample_weight, X, dtype=X.dtype), requirements="CA")
+    w = _check_sample_weight(sample_weight, X, dtype=X.dtype, **options)
+    return np.require(w, requirements="CA")
 
 
 def centred(X: Any, estimator: Any = None) -> tuple[Rows, np.ndarray]:

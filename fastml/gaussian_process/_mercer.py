@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils.validation import _num_samples
 
 from fastml.jit import ScalarKernel
 from fastml.metrics import pairwise
@@ -136,7 +137,16 @@ def check_mercer(kernel: Any, X: Any, *, tol: float | None = None, **params: Any
     - k(0, 1) = -0.762 is more than √(k(0, 0) k(1, 1)) in size
     - negative eigenvalue -1.23: αᵀKα < 0 for α[0] = 0.851, α[1] = 0.526 (`coefficients`)
     """
+    if tol is not None and not tol >= 0:
+        raise ValueError(f"tol={tol} must not be negative")
+    if _num_samples(X) == 0:
+        raise ValueError("X has no objects to evaluate the kernel on")
     K = np.asarray(_matrix(kernel, X, params))
+    if K.ndim == 0 and callable(kernel):
+        raise ValueError(
+            "the kernel returned a number for two matrices: if it is a function of two vectors, "
+            "decorate it with fastml.jit.kernel"
+        )
     if K.ndim != 2 or K.shape[0] != K.shape[1] or K.size == 0:
         raise ValueError(f"the kernel returned an array of shape {K.shape}, not a square matrix")
     precision = np.finfo(K.dtype if K.dtype == np.float32 else np.float64).eps

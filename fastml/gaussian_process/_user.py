@@ -71,7 +71,16 @@ class UserKernel(Kernel):
         self.params = dict(self.params or {}) | {name: float(value) for name, value in values}
 
     def _free(self) -> list[str]:
-        return [h.name for h in self.hyperparameters if not h.fixed]
+        names, params = [h.name for h in self.hyperparameters if not h.fixed], self.params or {}
+        for name in names:
+            if name not in params:
+                raise ValueError(f"{name!r} has bounds, but no value: add it to params")
+            if not params[name] > 0:
+                raise ValueError(
+                    f"{name!r} is {params[name]}, but what is tuned is its logarithm: give it a "
+                    'positive value, or "fixed" for bounds'
+                )
+        return names
 
     def _function(self) -> ScalarKernel:
         return self.f if isinstance(self.f, ScalarKernel) else kernel(self.f)

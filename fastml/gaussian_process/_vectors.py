@@ -342,7 +342,7 @@ class AdditiveChiSquared(VectorKernel):
 class QuadraticForm(VectorKernel):
     """The kernel xᵀA y of a given matrix.
 
-    A Mercer kernel if A is symmetric and has no negative eigenvalue.
+    A Mercer kernel if A is symmetric, which is not checked, and has no negative eigenvalue.
 
     Parameters
     ----------
@@ -362,11 +362,13 @@ class QuadraticForm(VectorKernel):
 
     def _times(self, X: Any) -> Any:
         """A applied to the rows of X from the right."""
-        A = np.asarray(self.A)
+        A, d = np.asarray(self.A), X.shape[1]
+        if A.ndim not in (1, 2) or (A.ndim == 2 and A.shape[0] != A.shape[1]):
+            raise ValueError(f"A has the shape {A.shape}; give a square matrix or a diagonal")
+        if len(A) != d:
+            raise ValueError(f"X has {d} features, but A is for {len(A)}")
         if A.ndim == 2:
             return X @ A
-        if A.ndim != 1:
-            raise ValueError(f"A has the shape {A.shape}; it must be a matrix or a diagonal")
         return X.multiply(A).tocsr() if issparse(X) else X * A
 
     def _gram(self, X: Any, Y: Any) -> np.ndarray:

@@ -4,6 +4,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import _num_samples
 
 from fastml._native import pairwise as native
 from fastml._runtime.dispatch import accelerated
@@ -85,8 +86,7 @@ def gram_apply(X, Y, V, metric="rbf", **params):
     else:
         X, Y = checked(X, Y)
     V = check_array(V, dtype=X.dtype, order="C", ensure_2d=False, input_name="V")
-    if len(V) != Y.shape[0]:
-        raise ValueError(f"V has {len(V)} rows, but there are {Y.shape[0]} columns to multiply")
+    _check_length(V, Y.shape[0])
     params = KERNELS[metric] | params
     if "gamma" in params:
         params["gamma"] = scale_of(params["gamma"], X)
@@ -97,11 +97,17 @@ def gram_apply(X, Y, V, metric="rbf", **params):
     return out.astype(X.dtype, copy=False).reshape(x.n, *V.shape[1:])
 
 
+def _check_length(V, n):
+    if len(V) != n:
+        raise ValueError(f"V has {len(V)} rows, but there are {n} columns to multiply")
+
+
 def _by_blocks(X, Y, V, metric, params):
     """For kernels that are objects or functions."""
     Y = X if Y is None else Y
     X = X.tocsr() if issparse(X) else np.asarray(X)
     V = np.asarray(V)
+    _check_length(V, _num_samples(Y))
     rows = max(1, BLOCK // max(1, len(V)))
     blocks = [
         pairwise_kernels(X[i : i + rows], Y, metric, **params) @ V
