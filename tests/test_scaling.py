@@ -374,3 +374,18 @@ def test_one_thread_and_two_give_the_same_bits():
                 with fastml.config_context(threads=threads):
                     out.append(make(fastml.preprocessing, False).fit_transform(X))
             assert_array_equal(*out)
+
+
+@every_dtype
+@pytest.mark.parametrize("weighted", [False, True])
+def test_counts_of_rows_alone_have_the_dtype_of_scikit_learns(dtype, weighted):
+    X, w = values((6, 3), dtype), np.arange(6.0) if weighted else None
+    seen = [
+        module.StandardScaler(with_mean=False, with_std=False)
+        .partial_fit(X, sample_weight=w)
+        .partial_fit(X, sample_weight=w)
+        .n_samples_seen_
+        for module in (fastml.preprocessing, sklearn.preprocessing)
+    ]
+    assert seen[0] == seen[1]
+    assert seen[0].dtype == seen[1].dtype

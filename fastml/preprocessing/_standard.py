@@ -139,11 +139,11 @@ class StandardScaler(Versioned, StockStandardScaler, CallbackSupportMixin):
                     "for motivation and alternatives."
                 )
             only_counts = not self.with_std and (is_sparse(X) or not self.with_mean)
-            if only_counts and not is_sparse(X):
-                w = None  # as scikit-learn counts them
+            rows_alone = only_counts and not is_sparse(X)  # as scikit-learn counts them
+            block = Block(X, None if rows_alone else w)
             method = ColumnMoments()
             state = self._moments(method, X.shape[1])
-            state, _ = method.update(reduce_blocks(method, [Block(X, w)], state), state)
+            state, _ = method.update(reduce_blocks(method, [block], state), state)
             self._keep(state, X, w, only_counts)
             task.attributes = {}
         return self
