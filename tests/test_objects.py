@@ -1,17 +1,20 @@
-"""Kernels of strings and sets, and kernel objects on sparse rows, in whatever takes a kernel."""
+"""Kernels of strings, sets and histograms, and kernel objects on sparse rows, in whatever takes a
+kernel."""
 
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF
 
+import fastml
 from fastml.cluster import KernelKMeans
 from fastml.decomposition import KernelPCA
 from fastml.gaussian_process.kernels import Laplacian, NGram, Normalized, SetIntersection
 from fastml.kernel_approximation import Nystroem
 from fastml.kernel_logistic import KernelLogisticRegression
 from fastml.kernel_ridge import KernelRidge
-from fastml.metrics import pairwise_kernels
+from fastml.metrics.pairwise import intersection_kernel, pairwise_kernels
 from fastml.neighbors import (
     KNeighborsClassifier,
     KNeighborsRegressor,
@@ -125,3 +128,35 @@ def test_kernel_objects_that_take_dense_rows_alone_say_so():
     ):
         with pytest.raises(TypeError, match=r"takes no sparse rows: pass X.toarray"):
             use()
+
+
+@pytest.mark.parametrize("name", ["intersection", "normalized_intersection"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        KernelKMeans(2, random_state=0),
+        KernelRidge(),
+        KernelLogisticRegression(),
+        KNeighborsClassifier(3),
+    ],
+)
+def test_intersection_by_name(model, name):
+    rng = np.random.default_rng(0)
+    X, y = rng.random((30, 4)), np.arange(30) % 2
+    K = intersection_kernel(X, normalize=name != "intersection")
+    if isinstance(model, KNeighborsClassifier):
+        squares = K.diagonal()[:, None] + K.diagonal() - 2 * K
+        by_name, K = {"metric": name}, np.sqrt(np.maximum(squares, 0))
+        given = {"metric": "precomputed"}
+    else:
+        by_name, given = {"kernel": name}, {"kernel": "precomputed"}
+    expected = clone(model).set_params(**given).fit(K, y).predict(K)
+    for rows in (X, sparse.csr_array(X)):
+        found = clone(model).set_params(**by_name).fit(rows, y).predict(rows)
+        np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
+def test_scikit_learn_has_no_intersection():
+    model = KernelRidge(kernel="intersection").fit([[1.0], [2.0]], [0, 1])
+    with pytest.raises(TypeError, match="no kernel 'intersection'"):
+        fastml.to_sklearn(model)

@@ -14,8 +14,8 @@ from fastml._runtime.threads import n_threads
 from fastml.cluster._gram import Gram, gram_of
 from fastml.cluster._members import Centers, greedy_seeds, moved
 from fastml.cluster._partition import Partition, relocate
+from fastml.metrics._dispatch import KERNEL
 from fastml.metrics._kernel_function import function_of, is_precomputed, validated
-from fastml.metrics.pairwise import kernel_metrics
 
 
 class Run(NamedTuple):
@@ -40,7 +40,7 @@ class KernelKMeans(Partition):
         The number of clusters.
 
     kernel : str, kernel object or callable, default="rbf"
-        A name that `sklearn.metrics.pairwise.pairwise_kernels` knows; "precomputed", if `X` is
+        A name that `fastml.metrics.pairwise_kernels` knows; "precomputed", if `X` is
         the Gram matrix (`predict` then takes the kernel between new rows and those of the fit);
         a kernel of `gaussian_process.kernels`; a function made by `fastml.jit.kernel`; or a
         function of two rows.
@@ -139,7 +139,7 @@ class KernelKMeans(Partition):
 
     _parameter_constraints: ClassVar[dict] = {
         **Partition._parameter_constraints,
-        "kernel": [StrOptions({*kernel_metrics(), "precomputed"}), callable],
+        "kernel": KERNEL,
         "gamma": [Interval(Real, 0, None, closed="left"), None],
         "degree": [Interval(Real, 0, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],

@@ -29,8 +29,8 @@ from fastml.kernel_erm._losses import (
 from fastml.kernel_logistic._estimator import RANK
 from fastml.kernel_logistic._newton import Model, fit, nothing
 from fastml.kernel_logistic._operators import Factor, KeptGram, LowRank, gram_of
+from fastml.metrics._dispatch import KERNEL
 from fastml.metrics._kernel_function import expansion, is_precomputed, validated
-from fastml.metrics.pairwise import kernel_metrics
 
 
 class KernelERM(Versioned, CallbackSupportMixin, RegressorMixin, BaseEstimator):
@@ -62,7 +62,7 @@ class KernelERM(Versioned, CallbackSupportMixin, RegressorMixin, BaseEstimator):
         derivative.
 
     kernel : str, kernel object or callable, default="rbf"
-        A name that `sklearn.metrics.pairwise.pairwise_kernels` knows; "precomputed", if `X` is
+        A name that `fastml.metrics.pairwise_kernels` knows; "precomputed", if `X` is
         the Gram matrix; a kernel of `gaussian_process.kernels`; a function made by
         `fastml.jit.kernel`; or a function of two rows. It must be positive definite.
 
@@ -165,7 +165,7 @@ class KernelERM(Versioned, CallbackSupportMixin, RegressorMixin, BaseEstimator):
         "loss": [StrOptions(set(NAMES)), callable, tuple],
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "regularizer": [StrOptions({"squared", "norm"}), callable, tuple],
-        "kernel": [StrOptions({*kernel_metrics(), "precomputed"}), callable],
+        "kernel": KERNEL,
         "gamma": [Interval(Real, 0, None, closed="left"), None],
         "degree": [Interval(Real, 0, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],

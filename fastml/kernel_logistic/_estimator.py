@@ -27,8 +27,8 @@ from fastml.kernel_logistic._operators import (
     StreamedGram,
     gram_of,
 )
+from fastml.metrics._dispatch import KERNEL
 from fastml.metrics._kernel_function import expansion, is_precomputed, validated
-from fastml.metrics.pairwise import kernel_metrics
 
 RANK = 512  # of what stands for a Gram matrix, of two classes; of more, twice that in all
 
@@ -48,7 +48,7 @@ class KernelLogisticRegression(Versioned, CallbackSupportMixin, ClassifierMixin,
         ``1 / alpha`` for those who prefer to penalise.
 
     kernel : str, kernel object or callable, default="rbf"
-        A name that `sklearn.metrics.pairwise.pairwise_kernels` knows; "precomputed", if `X` is
+        A name that `fastml.metrics.pairwise_kernels` knows; "precomputed", if `X` is
         the Gram matrix (`predict` then takes the kernel between new rows and those of the fit);
         a kernel of `gaussian_process.kernels`; a function made by `fastml.jit.kernel`; or a
         function of two rows. It must be positive definite.
@@ -147,7 +147,7 @@ class KernelLogisticRegression(Versioned, CallbackSupportMixin, ClassifierMixin,
 
     _parameter_constraints: ClassVar[dict] = {
         "C": [Interval(Real, 0, None, closed="neither")],
-        "kernel": [StrOptions({*kernel_metrics(), "precomputed"}), callable],
+        "kernel": KERNEL,
         "gamma": [Interval(Real, 0, None, closed="left"), None],
         "degree": [Interval(Real, 0, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],

@@ -19,6 +19,7 @@ from fastml._runtime.versioned import Versioned
 from fastml.kernel_ridge._cholesky import factorise, panels, restore, solve
 from fastml.kernel_ridge._iterative import descend
 from fastml.kernel_ridge._low_rank import Deflation, pivoted_cholesky
+from fastml.metrics._dispatch import KERNEL
 from fastml.metrics._kernel_function import (
     dtype_of_gram,
     function_of,
@@ -135,6 +136,7 @@ class KernelRidge(Versioned, CallbackSupportMixin, StockKernelRidge):
 
     _parameter_constraints: ClassVar[dict] = {
         **StockKernelRidge._parameter_constraints,
+        "kernel": KERNEL,
         "solver": [StrOptions({"auto", "cholesky", "cg", "gradient"})],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -223,6 +225,8 @@ class KernelRidge(Versioned, CallbackSupportMixin, StockKernelRidge):
         return function_of(self).apply(rows, fitted, self.dual_coef_)
 
     def __to_sklearn_state__(self, state: dict[str, Any]) -> dict[str, Any]:
+        if isinstance(self.kernel, str) and self.kernel.endswith("intersection"):
+            raise TypeError(f"scikit-learn has no kernel {self.kernel!r}")
         return {key: v for key, v in state.items() if key not in OURS and key != "n_iter_"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

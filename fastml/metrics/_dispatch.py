@@ -46,6 +46,10 @@ KERNELS = {
 }
 
 
+# What a parameter may be that is a kernel.
+KERNEL = [StrOptions({*KERNELS, "precomputed"}), callable]
+
+
 def _distance_refusal(
     X: Any,
     Y: Any = None,
@@ -208,7 +212,7 @@ def of_kernel_object(kernel: Any, X: Any, Y: Any, **kwds: Any) -> np.ndarray:
 @replaces(
     stock.pairwise_kernels,
     unless=_kernel_refusal,
-    constraints={"metric": [StrOptions({*KERNELS, "precomputed"}), callable]},
+    constraints={"metric": KERNEL},
 )
 def pairwise_kernels(X, Y=None, metric="linear", *, filter_params=False, n_jobs=None, **kwds):
     """The Gram matrix of a kernel, by name, by a function of two rows or by a kernel object.

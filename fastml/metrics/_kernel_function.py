@@ -24,7 +24,7 @@ class KernelFunction:
         self.kernel, self.params = kernel, params
         if isinstance(kernel, str):
             # Each kernel has defaults of its own.
-            names = KERNEL_PARAMS[kernel]
+            names = KERNEL_PARAMS.get(kernel, ())
             self.params = {k: v for k, v in params.items() if k in names and v is not None}
 
     def __call__(self, X: Any, Y: Any) -> np.ndarray:

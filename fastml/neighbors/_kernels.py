@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 from sklearn import get_config
-from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import StrOptions
 
-from fastml.metrics import pairwise_kernels
+from fastml.metrics import _dispatch, pairwise_kernels
 
 # "cosine" is the cosine distance.
-KERNELS = frozenset(PAIRWISE_KERNEL_FUNCTIONS) - {"cosine"}
+KERNELS = frozenset(_dispatch.KERNELS) - {"cosine"}
 
 
 def is_kernel(metric: Any) -> bool:
