@@ -18,6 +18,7 @@ from sklearn.utils import assert_all_finite, gen_batches
 from fastml._native import scaling
 from fastml._native.covariance import products, sparse_products
 from fastml._native.gemm import gemm
+from fastml._runtime.blas import product
 from fastml._runtime.sparse import with_short_indices
 from fastml._runtime.threads import n_threads
 from fastml.preprocessing._matrix import readable
@@ -98,7 +99,7 @@ def eigen(C: np.ndarray, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """
     m = len(C)
     if k is None or m < 150 or 3 * k > m:
-        values, vectors = np.linalg.eigh(C)
+        values, vectors = linalg.eigh(C, driver="evd", check_finite=False)
     else:
         values, vectors = linalg.eigh(C, subset_by_index=(m - k, m - 1), check_finite=False)
     return np.maximum(values[::-1], 0), np.ascontiguousarray(vectors.T[::-1])
@@ -184,9 +185,10 @@ def _count_below(bound: float, C: np.ndarray) -> float:
 
 def _greatest(C: np.ndarray) -> float:
     """About the greatest eigenvalue of C, or somewhat less."""
+    times = linalg.blas.dsymv if C.dtype == np.float64 else linalg.blas.ssymv
     v = np.random.default_rng(0).standard_normal(len(C)).astype(C.dtype)
     for _ in range(8):
-        v = C @ (v / (np.linalg.norm(v) or 1.0))
+        v = times(1.0, C.T, v / (np.linalg.norm(v) or 1.0))
     return float(np.linalg.norm(v))
 
 
@@ -212,9 +214,10 @@ def of_columns(X: np.ndarray, mean: np.ndarray, C: np.ndarray, k: int | None) ->
     if safe < len(squares):
         rest = np.empty((len(X), len(vectors) - safe))
         for rows, block in centred_blocks(X, mean):
-            np.matmul(block, vectors[safe:].T, out=rest[rows])
-        _, s, turn = linalg.svd(np.linalg.qr(rest, mode="r"), check_finite=False)
-        squares[safe:], vectors[safe:] = s**2, turn @ vectors[safe:]
+            rest[rows] = product(block, vectors[safe:].T)
+        (R,) = linalg.qr(rest, mode="r", overwrite_a=True, check_finite=False)
+        _, s, turn = linalg.svd(R[: rest.shape[1]], check_finite=False)
+        squares[safe:], vectors[safe:] = s**2, product(turn, vectors[safe:])
     return Spectrum(squares, vectors, total)
 
 
@@ -235,7 +238,7 @@ def _of_rows(X: np.ndarray, mean: np.ndarray, k: int | None) -> Spectrum:
     safe = _safe(squares, TRUSTED)
     vectors = np.empty((len(U), X.shape[1]))
     for columns, block in centred_blocks(X.T, mean[:, None]):
-        np.matmul(U, block.T, out=vectors[:, columns])
+        vectors[:, columns] = product(U, block.T)
     vectors[:safe] /= np.sqrt(squares[:safe, None])
     if safe < len(U):
         squares[safe:], vectors[safe:] = _again(vectors[safe:], vectors[:safe], squares[0])
@@ -248,10 +251,10 @@ def _again(rest: np.ndarray, found: np.ndarray, largest: float) -> tuple[np.ndar
     tiny = np.finfo(rest.dtype).eps * np.sqrt(largest / rest.shape[1])
     rest = rest + tiny * np.random.default_rng(0).standard_normal(rest.shape)
     for _ in range(2):
-        rest -= (rest @ found.T) @ found
+        rest -= product(product(rest, found.T), found)
     _, s, vectors = linalg.svd(rest, full_matrices=False, overwrite_a=True, check_finite=False)
     # Vectors of what is next to nothing are told by rounding alone, which may be along those found.
-    vectors -= (vectors @ found.T) @ found
+    vectors -= product(product(vectors, found.T), found)
     Q, R = linalg.qr(vectors.T, mode="economic", overwrite_a=True, check_finite=False)
     return s**2, (Q * np.sign(R.diagonal())).T
 

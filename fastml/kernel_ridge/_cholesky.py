@@ -7,7 +7,7 @@ from fastml._native.cholesky import factorise_panel, scaled_mirror
 from fastml._runtime.callbacks import Task
 from fastml._runtime.threads import n_threads
 
-WHOLE = 4096  # rows of a matrix that LAPACK factorises as quickly
+WHOLE = 8192  # rows of a matrix that LAPACK factorises in less than a second
 
 
 def panels(n: int) -> list[tuple[int, int]]:
