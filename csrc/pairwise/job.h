@@ -59,7 +59,8 @@ template <class T> struct Job {
     Plan plan;
     double gamma, coef0, degree;
     const double* weights;
-    bool symmetric, mirrored;  // of X with itself; each pair is taken once, and kept twice
+    bool symmetric;  // Y is X
+    bool mirrored;   // symmetric, and each pair is taken once and kept twice
     Sink sink;
     T* out;  // store, transpose
     std::ptrdiff_t ld;

@@ -100,7 +100,7 @@ template <class T> Status run_dense(Job<T>& job, int n_threads) noexcept {
         const double of_block = cost_of(job) * rows * chunk.n;
         const double balance = std::min(64.0 / row_blocks, of_block / 2e5);
         // Mirror images touch all rows of a strip, whose memory may have to be given first: the
-        // system takes up to a millisecond for two MiB.
+        // system may take two milliseconds for two MiB.
         const double touched =
             job.mirrored ? static_cast<double>(chunk.n) * job.ld * sizeof(T) / (4 * kept) : 0;
         const double wanted = stores ? std::max({1.0, balance, of_block / 2e8, touched}) : 1.0;

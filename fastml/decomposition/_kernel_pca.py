@@ -23,7 +23,7 @@ from fastml._runtime.beside import beside
 from fastml._runtime.callbacks import CallbackSupportMixin, Task, fit_context, fit_task
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
-from fastml._runtime.objects import OBJECTS, takes_objects
+from fastml._runtime.objects import rows_for, takes_objects
 from fastml._runtime.versioned import Versioned
 from fastml.decomposition._centred_gram import FactoredGram, KeptGram, StreamedGram
 from fastml.decomposition._lanczos import largest
@@ -136,7 +136,7 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
         if self.fit_inverse_transform and takes_objects(self.kernel):
             raise ValueError("Cannot fit_inverse_transform to rows that are no vectors.")
-        X = validate_data(self, X, copy=self.copy_X, **self._kinds())
+        X = validate_data(self, X, copy=self.copy_X, **rows_for(self.kernel))
         self.gamma_ = 1 / X.shape[1] if self.gamma is None and X.ndim == 2 else self.gamma
         n = X.shape[0]
         k = n if self.n_components is None else min(n, self.n_components)
@@ -163,7 +163,7 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
     def transform(self, X):
         """Coordinates of new rows."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, **self._kinds())
+        X = validate_data(self, X, reset=False, **rows_for(self.kernel))
         parts = (self.X_fit_, self.eigenvalues_, self.eigenvectors_, self._centerer)
         stamp = (self.gamma_, self.degree, self.coef0, self.kernel)
         with jobs(self.n_jobs):
@@ -187,9 +187,6 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(OURS | state)  # a model of scikit-learn's lacks them
-
-    def _kinds(self) -> dict[str, Any]:
-        return OBJECTS if takes_objects(self.kernel) else {"accept_sparse": "csr"}
 
     def _function(self) -> KernelFunction:
         if callable(self.kernel):

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fastml._runtime.callbacks import fit_context
 from fastml._runtime.dispatch import Unsupported, accelerated
 from fastml._runtime.docs import documented_by
-from fastml._runtime.objects import OBJECTS, takes_objects
+from fastml._runtime.objects import rows_for
 from fastml._runtime.versioned import Versioned
 from fastml.metrics._kernel_function import is_precomputed
 from fastml.metrics.pairwise import pairwise_kernels
@@ -51,7 +51,7 @@ class Nystroem(Versioned, StockNystroem):
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y=None):
         """Draw rows, and take the root of the inverse of the kernel between them."""
-        X = validate_data(self, X, **self._kinds())
+        X = validate_data(self, X, **rows_for(self.kernel))
         n, rng = X.shape[0], check_random_state(self.random_state)
         if self.n_components > n:
             warnings.warn(
@@ -67,9 +67,6 @@ class Nystroem(Versioned, StockNystroem):
         self._n_features_out = len(K)
         return self
 
-    def _kinds(self) -> dict[str, Any]:
-        return OBJECTS if takes_objects(self.kernel) else {"accept_sparse": "csr"}
-
     def _kernel(self, X: Any, Y: Any = None) -> np.ndarray:
         params = self._get_kernel_params()
         K = pairwise_kernels(
@@ -82,7 +79,7 @@ class Nystroem(Versioned, StockNystroem):
     def transform(self, X):
         """Apply the feature map to `X`."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, **self._kinds())
+        X = validate_data(self, X, reset=False, **rows_for(self.kernel))
         return self._kernel(X, self.components_) @ self.normalization_.T
 
 
