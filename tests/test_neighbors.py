@@ -9,7 +9,6 @@ import pytest
 import sklearn.neighbors as stock
 from scipy import sparse
 from scipy.spatial.distance import cdist
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import DataConversionWarning
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.metrics import DistanceMetric
@@ -331,54 +330,6 @@ def test_kernel_as_metric_is_distance_in_feature_space():
             fastml.to_sklearn(model)
     linear = neighbors.NearestNeighbors(metric="linear").fit(X)
     np.testing.assert_allclose(linear.kneighbors(QUERIES)[0], np.sort(cdist(QUERIES, X))[:, :5])
-
-
-@pytest.mark.usefixtures("strict")
-def test_nearest_centroid():
-    for metric in ("euclidean", "manhattan"):
-        for priors in ("uniform", "empirical"):
-            ours, theirs = both("NearestCentroid", X, CLASSES, metric=metric, priors=priors)
-            np.testing.assert_array_equal(ours.predict(QUERIES), theirs.predict(QUERIES))
-    shear = np.eye(6) + 5 * np.tri(6)
-    model = neighbors.NearestCentroid(metric="mahalanobis").fit(X @ shear, CLASSES)
-    plain = neighbors.NearestCentroid(metric="mahalanobis").fit(X, CLASSES)
-    np.testing.assert_array_equal(model.predict(QUERIES @ shear), plain.predict(QUERIES))
-    members = [X[np.flatnonzero(c == CLASSES)] for c in range(4)]
-    within = np.mean([np.cov(each.T, bias=True) for each in members], axis=0)  # equal priors
-    np.testing.assert_allclose(plain.covariance_, within)
-    inverse = np.linalg.inv(within)
-    table = cdist(QUERIES, plain.centroids_, "mahalanobis", VI=inverse)
-    np.testing.assert_array_equal(plain.predict(QUERIES), table.argmin(axis=1))
-    with pytest.raises(TypeError, match="mahalanobis"):
-        fastml.to_sklearn(plain)
-
-
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_nearest_mahalanobis_centroid_is_discriminant_analysis(n_classes):
-    y, units = CLASSES % n_classes, [1e-9, 1e9, 1, 1e5, 1e-5, 1]
-    for priors in ([k / sum(range(n_classes + 1)) for k in range(1, n_classes + 1)], "empirical"):
-        model = neighbors.NearestCentroid(metric="mahalanobis", priors=priors).fit(X, y)
-        given = None if isinstance(priors, str) else priors
-        theirs = LinearDiscriminantAnalysis(solver="lsqr", priors=given).fit(X, y)
-        np.testing.assert_allclose(model.covariance_, theirs.covariance_)
-        np.testing.assert_array_equal(model.predict(QUERIES), theirs.predict(QUERIES))
-        probabilities = theirs.predict_proba(QUERIES)
-        np.testing.assert_allclose(model.predict_proba(QUERIES), probabilities, rtol=1e-7)
-        scaled = neighbors.NearestCentroid(metric="mahalanobis", priors=priors).fit(X * units, y)
-        np.testing.assert_allclose(scaled.predict_proba(QUERIES * units), probabilities, rtol=1e-6)
-        if n_classes == 2:
-            scores = theirs.decision_function(QUERIES)
-            np.testing.assert_allclose(model.decision_function(QUERIES), scores, atol=1e-9)
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_nearest_mahalanobis_centroid_says_what_it_needs():
-    model = neighbors.NearestCentroid(metric="mahalanobis")
-    with pytest.raises(ValueError, match="toarray"):
-        model.fit(sparse.csr_matrix(X), CLASSES)
-    with pytest.raises(ValueError, match="out of range"):
-        model.fit(X * 1e160, CLASSES)
-    assert not hasattr(neighbors.NearestCentroid(metric="manhattan"), "predict_proba")
 
 
 def test_model_converts_to_scikit_learn():

@@ -26,7 +26,7 @@ from fastml._runtime.docs import documented_by
 from fastml._runtime.objects import OBJECTS, takes_objects
 from fastml.metrics._functions import function_refusal
 from fastml.neighbors._kernels import is_kernel
-from fastml.neighbors._plain import is_plain, is_plain_target
+from fastml.neighbors._plain import is_plain, is_plain_for, is_plain_target
 from fastml.neighbors._search import Searcher
 from fastml.neighbors._targets import encode_classes
 
@@ -210,7 +210,7 @@ class FittedNeighbors:
                     f"({X.shape[0]}, {X.shape[1]}) for {self.n_samples_fit_} indexed."
                 )
             return X
-        if self._is_plain(X):
+        if is_plain_for(self, X):
             return X
         if takes_objects(self.metric):
             return validate_data(self, X, reset=False, **OBJECTS)
@@ -228,11 +228,6 @@ class FittedNeighbors:
                 "algorithm='brute'"
             )
         return X
-
-    def _is_plain(self, X: Any) -> bool:
-        """Whether validation would hand back `X` itself."""
-        names = hasattr(self, "feature_names_in_")
-        return not names and is_plain(X) and X.shape[1] == vars(self).get("n_features_in_")
 
 
 def _kneighbors_not_native(self, X=None, n_neighbors=None, return_distance=True):

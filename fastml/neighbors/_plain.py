@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import validate_data
 
 LARGEST = 1 << 16  # beyond, validation does not count
 
@@ -16,6 +17,19 @@ def is_plain(X: Any) -> bool:
     if not X.flags.c_contiguous or X.size == 0 or X.size > LARGEST:
         return False
     return is_finite(X)
+
+
+def is_plain_for(model: Any, X: Any) -> bool:
+    """Whether validation by a fitted model would hand back `X` itself."""
+    fitted = vars(model)
+    if "feature_names_in_" in fitted or not is_plain(X):
+        return False
+    return X.shape[1] == fitted.get("n_features_in_")
+
+
+def validated(model: Any, X: Any, **options: Any) -> Any:
+    """The rows of `X`, for a fitted model."""
+    return X if is_plain_for(model, X) else validate_data(model, X, reset=False, **options)
 
 
 def is_plain_target(y: Any, n: int) -> bool:
