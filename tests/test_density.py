@@ -113,3 +113,35 @@ def test_other_metrics(kernel, metric, params):
         np.testing.assert_allclose(ours.score_samples(Q[:2]), scores[:2], rtol=1e-6, atol=1e-6)
         scores, expected = (np.maximum(each, -30) for each in (scores, theirs.score_samples(Q)))
         np.testing.assert_allclose(scores, expected, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "kd_tree", "ball_tree"])
+def test_the_tree_is_made_when_somebody_asks(algorithm):
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    params = {"algorithm": algorithm, "leaf_size": 7, "bandwidth": "scott"}
+    ours, theirs = (m.KernelDensity(**params) for m in (neighbors, stock))
+    assert not hasattr(ours, "tree_")
+    weights = np.arange(100.0)
+    ours.fit(X, sample_weight=weights), theirs.fit(X, sample_weight=weights)
+    assert ours.bandwidth_ == theirs.bandwidth_
+    assert "tree_" not in vars(ours)
+    scores = theirs.score_samples(X)
+    for model in (ours, pickle.loads(pickle.dumps(ours)), fastml.to_sklearn(ours)):
+        assert type(model.tree_) is type(theirs.tree_)
+        for mine, stocks in zip(model.tree_.get_arrays(), theirs.tree_.get_arrays(), strict=True):
+            np.testing.assert_array_equal(mine, stocks)
+        np.testing.assert_allclose(model.score_samples(X), scores)
+        np.testing.assert_array_equal(model.sample(5, random_state=0), theirs.sample(5, 0))
+    copied = fastml.from_sklearn(theirs)
+    np.testing.assert_allclose(copied.score_samples(X), scores)
+    ours.fit(X[:50])  # forgets the tree
+    np.testing.assert_allclose(ours.score_samples(X), theirs.fit(X[:50]).score_samples(X))
+    assert len(ours.tree_.data) == 50
+
+
+def test_what_a_metric_asks_for_is_asked_at_fit():
+    X = np.ones((9, 3))
+    for metric in ("haversine", "seuclidean", "mahalanobis"):
+        for model in (neighbors.KernelDensity(metric=metric), stock.KernelDensity(metric=metric)):
+            with pytest.raises((ValueError, TypeError)):
+                model.fit(X)

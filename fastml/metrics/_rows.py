@@ -16,6 +16,7 @@ from fastml._native.rows import Rows
 from fastml._runtime.dispatch import Unsupported, accelerated
 from fastml._runtime.docs import documented_by
 from fastml._runtime.parameters import validate_params
+from fastml._runtime.plain import is_table
 from fastml._runtime.sparse import with_short_indices
 from fastml._runtime.threads import n_threads
 
@@ -51,21 +52,12 @@ def replaces(
 
 def checked(X: Any, Y: Any, **options: Any) -> tuple[Any, Any]:
     """As scikit-learn's `check_pairwise_arrays`, which takes long to find nothing wrong."""
-    if _is_plain(X) and options.get("dtype", X.dtype) == X.dtype:
+    if is_table(X) and options.get("dtype", X.dtype) == X.dtype:
         if Y is None or Y is X:
             return X, X
-        if _is_plain(Y) and X.dtype == Y.dtype and X.shape[1] == Y.shape[1]:
+        if is_table(Y) and X.dtype == Y.dtype and X.shape[1] == Y.shape[1]:
             return X, Y
     return check_pairwise_arrays(X, Y, **options)
-
-
-def _is_plain(X: Any) -> bool:
-    if type(X) is not np.ndarray or not X.dtype.isnative or X.dtype.char not in "fd":
-        return False
-    if X.ndim != 2 or not X.size:
-        return False
-    with np.errstate(all="ignore"):
-        return bool(np.isfinite(X.sum()))
 
 
 class _Jobs(threading.local):

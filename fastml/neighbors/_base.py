@@ -24,9 +24,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fastml._runtime.dispatch import Unsupported, accelerated
 from fastml._runtime.docs import documented_by
 from fastml._runtime.objects import OBJECTS, takes_objects
+from fastml._runtime.plain import is_plain, is_plain_for, is_plain_target, note_columns
 from fastml.metrics._functions import function_refusal
 from fastml.neighbors._kernels import is_kernel
-from fastml.neighbors._plain import is_plain, is_plain_for, is_plain_target
 from fastml.neighbors._search import Searcher
 from fastml.neighbors._targets import encode_classes
 
@@ -79,15 +79,14 @@ class FittedNeighbors:
         }
         if takes_objects(self.metric):
             options = OBJECTS
-        plain = is_plain(X) and self.metric != "nan_euclidean"
+        plain = is_plain(X, sparse=True) and self.metric != "nan_euclidean"
         if not self.__sklearn_tags__().target_tags.required:
             y = None
-        elif y is None or not (plain and is_plain_target(y, len(X))):
+        elif y is None or not (plain and is_plain_target(y, X.shape[0])):
             return validate_data(self, X, y, multi_output=True, **options)
         if not plain:
             return validate_data(self, X, **options), None
-        vars(self).pop("feature_names_in_", None)
-        self.n_features_in_ = X.shape[1]
+        note_columns(self, X)
         return X, y
 
     def _check_algorithm_metric(self) -> None:
@@ -210,7 +209,7 @@ class FittedNeighbors:
                     f"({X.shape[0]}, {X.shape[1]}) for {self.n_samples_fit_} indexed."
                 )
             return X
-        if is_plain_for(self, X):
+        if is_plain_for(self, X, sparse=self._fit_method not in TREES):
             return X
         if takes_objects(self.metric):
             return validate_data(self, X, reset=False, **OBJECTS)

@@ -22,12 +22,12 @@ from fastml._native.rows import Rows
 from fastml._runtime.callbacks import fit_context
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
+from fastml._runtime.plain import is_plain, is_plain_target, note_columns, validated
 from fastml._runtime.threads import n_threads
 from fastml._runtime.versioned import Versioned
 from fastml.linalg._whitening import whitening
 from fastml.metrics import pairwise_distances_argmin
 from fastml.metrics._rows import pairs, rows_of
-from fastml.neighbors._plain import is_plain, is_plain_target, validated
 from fastml.neighbors._spaces import as_floats
 from fastml.neighbors._targets import classes_of
 
@@ -97,9 +97,8 @@ class NearestCentroid(Versioned, StockNearestCentroid):
         return self
 
     def _validated(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-        if is_plain(X) and is_plain_target(y, len(X)) and y.ndim == 1:
-            vars(self).pop("feature_names_in_", None)
-            self.n_features_in_ = X.shape[1]
+        if is_plain(X, sparse=True) and is_plain_target(y, X.shape[0]) and y.ndim == 1:
+            note_columns(self, X)
             return X, y
         return validate_data(self, X, y, accept_sparse=["csr", "csc"])
 
@@ -140,7 +139,7 @@ class NearestCentroid(Versioned, StockNearestCentroid):
         uniform = (priors == priors[0]).all() or np.isclose(priors, 1 / len(priors)).all()
         if self.metric == "mahalanobis" or not uniform:
             return Scores.predict(self, X)
-        X = validated(self, X, accept_sparse="csr")
+        X = validated(self, X, sparse=True)
         if issparse(X):
             return self.classes_[pairwise_distances_argmin(X, self.centroids_, metric=self.metric)]
         queries = as_floats(X).astype(np.float64, copy=False)
@@ -148,7 +147,7 @@ class NearestCentroid(Versioned, StockNearestCentroid):
 
     def _decision_function(self, X):
         check_is_fitted(self)
-        X = validated(self, X, accept_sparse=self.metric != "mahalanobis" and "csr")
+        X = validated(self, X, sparse=self.metric != "mahalanobis")
         X = X.astype(np.float64, copy=False)
         priors = self.class_prior_
         with np.errstate(divide="ignore"):  # a prior may be 0

@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn import config_context
 from sklearn import neighbors as stock
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from fastml._native.kdtree import KDTree
+from fastml._runtime.callbacks import fit_context
 from fastml._runtime.dispatch import Unsupported, accelerated
 from fastml._runtime.docs import documented_by
+from fastml._runtime.plain import is_plain, is_plain_for, note_columns
 from fastml._runtime.threads import n_threads
 from fastml._runtime.versioned import Versioned
 from fastml.neighbors._search import Searcher
@@ -102,6 +104,12 @@ COMPACT: dict[str, Callable[[np.ndarray], Any]] = {
 }
 # Distances at a time, and how few of them scikit-learn's tree finds sooner.
 PAIRS, FEW = 1 << 20, 20_000
+TREES = {"kd_tree": stock.KDTree, "ball_tree": stock.BallTree}
+# Metrics of which a tree asks nothing, neither parameters nor a number of columns.
+NEEDS_NOTHING = (
+    *("euclidean", "l2", "minkowski", "p", "manhattan", "cityblock", "l1"),
+    *("chebyshev", "infinity", "canberra", "braycurtis"),
+)
 # How tables call what trees have another name for.
 NAMES = {"infinity": "chebyshev", "p": "minkowski"}
 
@@ -128,11 +136,53 @@ class KernelDensity(Versioned, StockKernelDensity):
 
     @documented_by(StockKernelDensity.fit)
     @accelerated
+    @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y=None, sample_weight=None):
         """Take the rows of `X` as those around which there is density."""
         # A box, since scoring may not change what the model holds.
         self._fastml_sums: list[_TreeSums | _Sums] = []
-        return super().fit(X, y, sample_weight)
+        algorithm = self._choose_algorithm(self.algorithm, self.metric)
+        if is_plain(X) and X.dtype == np.float64:
+            note_columns(self, X)
+        else:
+            X = validate_data(self, X, order="C", dtype=np.float64)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+        n, d = X.shape
+        by_rule = {"scott": n, "silverman": n * (d + 2) / 4}
+        if isinstance(self.bandwidth, str):
+            self.bandwidth_ = by_rule[self.bandwidth] ** (-1 / (d + 4))
+        else:
+            self.bandwidth_ = self.bandwidth
+        self._fastml_fitted = X, sample_weight, algorithm
+        vars(self).pop("tree_", None)
+        if self.metric_params or self.metric not in NEEDS_NOTHING:
+            self._tree()  # it knows what the metric asks for
+        return self
+
+    @property
+    def tree_(self) -> Any:
+        """scikit-learn's tree of the rows, made when somebody asks for it."""
+        if "_fastml_fitted" not in vars(self) and "tree_" not in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'tree_'")
+        return self._tree()
+
+    def _tree(self) -> Any:
+        if "tree_" not in vars(self):
+            X, sample_weight, algorithm = self._fastml_fitted
+            options = {"leaf_size": self.leaf_size, "sample_weight": sample_weight}
+            options |= self.metric_params or {}
+            vars(self)["tree_"] = TREES[algorithm](X, metric=self.metric, **options)
+        return vars(self)["tree_"]
+
+    def _rows(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """The rows and their weights; of a model that was scikit-learn's its tree has them."""
+        if "_fastml_fitted" in vars(self):
+            return self._fastml_fitted[:2]
+        weights = self.tree_.sample_weight
+        return np.asarray(self.tree_.data), None if weights is None else np.asarray(weights)
 
     @documented_by(StockKernelDensity.score_samples)
     @accelerated(unless=_not_native)
@@ -142,10 +192,11 @@ class KernelDensity(Versioned, StockKernelDensity):
         sums = self._sums()
         if isinstance(sums, _Sums) and np.shape(X)[0] * len(sums.searcher.X) < FEW:
             return super().score_samples(X)
-        X = validate_data(self, X, order="C", dtype=np.float64, reset=False)
+        if not (is_plain_for(self, X) and X.dtype == np.float64):
+            X = validate_data(self, X, order="C", dtype=np.float64, reset=False)
         density = sums.logarithms(X, self.kernel, self.bandwidth_)
-        weights = self.tree_.sample_weight
-        total = self.tree_.data.shape[0] if weights is None else self.tree_.sum_weight
+        data, weights = self._rows()
+        total = len(data) if weights is None else weights.sum()
         density += log_norm(self.kernel, X.shape[1]) - X.shape[1] * log(self.bandwidth_)
         density -= np.log(total)
         return density
@@ -155,9 +206,8 @@ class KernelDensity(Versioned, StockKernelDensity):
         if not box:
             params = self.metric_params or {}
             space = space_of(self.metric, params)
-            data, weights = np.asarray(self.tree_.data), self.tree_.sample_weight
+            data, weights = self._rows()
             if weights is not None:
-                weights = np.asarray(weights)
                 data, weights = data[weights > 0], weights[weights > 0]
             if space is not None and space.metric == "euclidean":
                 rows = np.require(space.rows(data), np.float64, "CA")
@@ -169,6 +219,9 @@ class KernelDensity(Versioned, StockKernelDensity):
 
     def __getstate__(self):
         return {key: v for key, v in super().__getstate__().items() if key != "_fastml_sums"}
+
+    def __to_sklearn_state__(self, state: dict[str, Any]) -> dict[str, Any]:
+        return state | {"tree_": self.tree_} if "bandwidth_" in state else state
 
 
 def log_norm(kernel: str, d: int) -> float:

@@ -26,6 +26,15 @@ from fastml.neighbors._spaces import as_floats, space_of
 from fastml.neighbors._sphere import Sphere
 from fastml.neighbors._trees import FEWEST_ROWS, MOST_COLUMNS_FOR_RADIUS, tree_for
 
+# Metrics between sparse rows, as kernels call them.
+OF_STORED = {
+    "cityblock": "manhattan",
+    "cosine": "cosine_distance",
+    "euclidean": "euclidean",
+    "l1": "manhattan",
+    "l2": "euclidean",
+    "manhattan": "manhattan",
+}
 # Pairs of rows within a radius that are found at a time.
 AT_ONCE = 1 << 18
 
@@ -202,10 +211,11 @@ class Searcher:
             yield from _tables_of_object(self.metric, queries, self.X)
             return
         if self.metric == "braycurtis":  # not SciPy's, where signs differ or nothing is there
-            for batch in batches_of(queries.shape[0], self.X.shape[0]):
-                with jobs(n_jobs):
-                    table = pairs("relative", queries[batch], self.X, double=True)
-                yield batch.start, table
+            yield from self._tables_by("relative", queries, n_jobs)
+            return
+        by_name = isinstance(self.metric, str) and not self.params
+        if issparse(self.X) and by_name and self.metric in OF_STORED:
+            yield from self._tables_by(OF_STORED[self.metric], queries, n_jobs)
             return
         memory = min(get_config()["working_memory"], TABLE)
         options = {"metric": self.metric, "n_jobs": n_jobs, "working_memory": memory}
@@ -214,6 +224,22 @@ class Searcher:
         for chunk in chunks:
             yield start, chunk
             start += chunk.shape[0]
+
+    def _tables_by(
+        self, metric: str, queries: Any, n_jobs: int | None
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        """By a metric of the kernels', in single precision if all rows are and scikit-learn is."""
+        itself, data = queries is self.X, self.X
+        dtypes = {queries.dtype, data.dtype}
+        if dtypes not in ({np.dtype(np.float32)}, {np.dtype(np.float64)}):
+            data = data.astype(np.float64)
+            queries = data if itself else queries.astype(np.float64)
+        n = queries.shape[0]
+        for batch in batches_of(n, data.shape[0]):
+            here = queries if batch == slice(0, n) else queries[batch]
+            with jobs(n_jobs):
+                table = pairs(metric, here, data, double=metric in ("manhattan", "relative"))
+            yield batch.start, table
 
     def within(
         self, X: Any, radius: Any, return_distance: bool, sort: bool, n_jobs: int | None

@@ -10,11 +10,14 @@ from sklearn.preprocessing._data import _handle_zeros_in_scale
 from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils._param_validation import Options, StrOptions
 from sklearn.utils.extmath import row_norms
+from sklearn.utils.validation import validate_data
 
 from fastml._native import scaling as native
+from fastml._runtime.callbacks import fit_context
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
 from fastml._runtime.parameters import validate_params
+from fastml._runtime.plain import is_plain, note_columns
 from fastml._runtime.threads import n_threads
 from fastml._runtime.versioned import Versioned
 from fastml.preprocessing._matrix import (
@@ -100,6 +103,17 @@ class Normalizer(Versioned, StockNormalizer):
     array([[1.        , 0.25      , 0.5       , 0.5       ],
            [0.11111111, 0.33333333, 1.        , 0.33333333]])
     """
+
+    @documented_by(StockNormalizer.fit)
+    @accelerated(unless=method_unless)
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None):
+        """Check the parameters and `X`: there is nothing to learn."""
+        if is_plain(X, sparse=True):
+            note_columns(self, X)
+        else:
+            validate_data(self, X, accept_sparse="csr")
+        return self
 
     @documented_by(StockNormalizer.transform)
     @accelerated(unless=method_unless)

@@ -24,10 +24,10 @@ from sklearn.utils.validation import (
 from fastml._native import smo
 from fastml._runtime.callbacks import CallbackSupportMixin, fit_context, fit_task
 from fastml._runtime.dispatch import accelerated
+from fastml._runtime.plain import is_table, note_columns
 from fastml._runtime.sparse import with_short_indices
 from fastml._runtime.threads import n_threads
 from fastml._runtime.versioned import Versioned
-from fastml.metrics._rows import _is_plain
 from fastml.svm._decision import decider, kernel_values
 from fastml.svm._kernels import Values, values_of
 from fastml.svm._problems import Fitted
@@ -56,11 +56,9 @@ class Checked:
 
     def _is_plain(self, X: Any, y: Any) -> bool:
         """Whether scikit-learn's checks would find nothing; then does what they would do."""
-        if not (_is_plain(X) and X.flags.c_contiguous and are_plain(y, len(X))):
+        if not (is_table(X) and X.flags.c_contiguous and are_plain(y, len(X))):
             return False
-        self.n_features_in_ = X.shape[1]
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        note_columns(self, X)
         return True
 
 
@@ -236,7 +234,7 @@ class Machine(Checked, Versioned, CallbackSupportMixin):
     def _is_ready(self, X: Any) -> bool:
         """Whether there is nothing that scikit-learn's checks, which take long, could find."""
         return (
-            _is_plain(X)
+            is_table(X)
             and not callable(self.kernel)
             and self.kernel != "precomputed"
             and hasattr(self, "support_vectors_")
