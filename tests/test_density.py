@@ -145,3 +145,21 @@ def test_what_a_metric_asks_for_is_asked_at_fit():
         for model in (neighbors.KernelDensity(metric=metric), stock.KernelDensity(metric=metric)):
             with pytest.raises((ValueError, TypeError)):
                 model.fit(X)
+
+
+def largest_difference(x, y, scale=1.0):
+    return scale * np.abs(x - y).max()
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_function_as_metric(kernel):
+    X, Q = (np.random.default_rng(seed).normal(size=(n, 3)) for seed, n in ((0, 300), (1, 90)))
+    params = {"metric": "pyfunc", "metric_params": {"func": largest_difference, "scale": 2.0}}
+    with fastml.config_context(strict=True):
+        model = neighbors.KernelDensity(kernel=kernel, **params).fit(X)
+        scores = model.score_samples(Q)
+    theirs = stock.KernelDensity(kernel=kernel, **params).fit(X).score_samples(Q)
+    # Where there is nothing, scikit-learn's tree may leave rounding.
+    np.testing.assert_allclose(np.exp(scores), np.exp(theirs), rtol=1e-7, atol=1e-14)
+    named = neighbors.KernelDensity(kernel=kernel, metric="chebyshev").fit(2 * X)
+    np.testing.assert_allclose(scores, named.score_samples(2 * Q), rtol=1e-7)

@@ -12,13 +12,17 @@ import timeit
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
+from scipy.sparse import csr_array, csr_matrix
 from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import pairwise_distances, pairwise_kernels
 from sklearn.svm import SVC
 from suites.harness import in_child, run_python
 
+import fastml
+from fastml._runtime import sparse as _sparse
 from fastml.jit import compile_pair, distances, gram, kernel
+from fastml.metrics import pairwise as ours
 
 
 def gaussian(x, y, gamma=1.0):
@@ -58,6 +62,26 @@ def test_scalars_and_matrices():
     assert cauchy(X[0], X[1]) == gram_naive(cauchy, X)[0, 1]
     np.testing.assert_allclose(cauchy(X), gram_naive(cauchy, X), rtol=1e-12)
     np.testing.assert_allclose(cauchy(X, X[:2], gamma=3), gram_naive(cauchy, X, X[:2], gamma=3))
+
+
+@kernel(symmetric=False)
+def leaning(x, y):
+    return x[0] - 2 * y[-1]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+@pytest.mark.parametrize("f", [cauchy, leaning])
+def test_sparse_rows(f, dtype, monkeypatch):
+    monkeypatch.setattr(_sparse, "BLOCK", 5 * 3)  # five rows
+    X = np.round(3 * data(23)).astype(dtype)
+    S, expected = csr_matrix(X), f(X)
+    with fastml.config_context(strict=True):
+        for found in (f(S), f(S, S), f(S.tocsc()), f(S, X), f(X, csr_array(S))):
+            np.testing.assert_array_equal(found, expected)
+            assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(ours.pairwise_kernels(S, metric=f), expected)
+        np.testing.assert_array_equal(ours.pairwise_kernels(S, S[:4], metric=f), expected[:, :4])
+    assert f(S[:0], S).shape == (0, 23)
     assert repr(cauchy) == "<kernel cauchy>"
     assert cauchy.__name__ == "cauchy"
 

@@ -9,8 +9,8 @@ from sklearn.metrics import pairwise as stock
 from sklearn.utils._param_validation import InvalidParameterError
 
 import fastml
+from fastml._runtime import sparse as _sparse
 from fastml.gaussian_process.kernels import check_mercer
-from fastml.metrics import _argmin
 from fastml.metrics import pairwise as ours
 
 KERNELS = ("additive_chi2", "chi2", "cosine", "laplacian", "linear", "poly", "rbf", "sigmoid")
@@ -136,13 +136,25 @@ def test_argmin(metric, lowest, axis):
     np.testing.assert_array_equal(index, expected[0])
 
 
+@pytest.mark.parametrize("weights", [np.arange(6.0), np.ones(6), [0, 1, 0, 2, 0.5, 1e-9]])
+def test_argmin_of_weighted_columns_that_differ(weights):
+    X, Y = (np.round(rows(80, seed=seed)) for seed in (0, 1))
+    options = {"metric": "hamming", "metric_kwargs": {"w": weights}}
+    with fastml.config_context(strict=True):
+        index, distance = ours.pairwise_distances_argmin_min(X, Y, **options)
+    expected = stock.pairwise_distances_argmin_min(X, Y, **options)
+    np.testing.assert_allclose(distance, expected[1], rtol=1e-12)
+    table = stock.pairwise_distances(X, Y, metric="hamming", w=weights)
+    np.testing.assert_allclose(table[np.arange(80), index], table.min(axis=1), rtol=1e-12)
+
+
 @pytest.mark.parametrize("as_sparse", [(True, True), (True, False), (False, True)])
 @pytest.mark.parametrize(
     ("metric", "params"),
     [("canberra", {}), ("braycurtis", {}), ("chebyshev", {}), ("minkowski", {"p": 3})],
 )
 def test_argmin_of_sparse_rows_in_blocks(metric, params, as_sparse, monkeypatch):
-    monkeypatch.setattr(_argmin, "BLOCK", 6 * 70)
+    monkeypatch.setattr(_sparse, "BLOCK", 6 * 70)
     X, Y = rows(300), rows(200, seed=1)
     Y[150:] = Y[:50]  # the first of equals, whatever the block
     given = [sparse.csr_array(Z) if s else Z for Z, s in zip((X, Y), as_sparse, strict=True)]

@@ -1,8 +1,20 @@
 """Sparse matrices as kernels take them."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
+
+BLOCK = 1 << 20  # values of sparse rows that are made dense at a time
+
+
+def dense_blocks(X: Any) -> Iterator[tuple[slice, np.ndarray]]:
+    """Some rows of `X`, dense or in CSR, after the others, as arrays."""
+    size = max(1, BLOCK // max(1, X.shape[1]))
+    for start in range(0, X.shape[0], size):
+        rows = slice(start, min(start + size, X.shape[0]))
+        yield rows, X[rows].toarray() if issparse(X) else X[rows]
 
 
 def with_short_indices(X: Any) -> Any:

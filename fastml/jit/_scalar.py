@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from fastml._runtime.dispatch import Unsupported, accelerated
+from fastml._runtime.sparse import dense_blocks
 from fastml.jit import _pairs
 from fastml.jit._function import Decorated, Function, NotCompilable, unwrap, warn_of
 
@@ -18,8 +19,8 @@ class ScalarKernel(Decorated):
     """A kernel given as a function f(x, y) of two vectors; made by `fastml.jit.kernel`.
 
     Called with two vectors it is the function. Called with matrices it returns the Gram matrix
-    of their rows, for which the function is compiled. So it works both where a callable is given
-    pairs of rows and where it is given whole matrices.
+    of their rows, dense or sparse, for which the function is compiled. So it works both where a
+    callable is given pairs of rows and where it is given whole matrices.
 
     Copies and clones are the object itself.
 
@@ -54,7 +55,7 @@ class ScalarKernel(Decorated):
     def __call__(self, X: Any, Y: Any = None, **params: Any) -> Any:
         Y = X if Y is None else Y
         if issparse(X) or issparse(Y):
-            raise TypeError(f"{self!r} takes dense vectors and matrices")
+            return _of_stored(self, X, Y, params)
         if np.ndim(X) == 1 and np.ndim(Y) == 1:
             return self.function.python(X, Y, **(dict(self.function.fixed) | params))
         return scalar_kernel(self, X, Y, params)
@@ -153,6 +154,24 @@ def _by_pairs(f: ScalarKernel, X: Any, Y: Any, params: dict[str, Any]) -> np.nda
     if same and f.symmetric:
         lower = np.tril_indices(len(K), -1)
         K[lower] = K.T[lower]
+    return K
+
+
+def _of_stored(f: ScalarKernel, X: Any, Y: Any, params: dict[str, Any]) -> np.ndarray:
+    """Of sparse rows: the function is for vectors, which some of them are made at a time."""
+    half = X is Y and f.symmetric
+    X, Y = (Z.tocsr() if issparse(Z) else np.asarray(Z) for Z in (X, Y))
+    dtypes = {np.dtype(Z.dtype) for Z in (X, Y)}
+    single = dtypes == {np.dtype(np.float32)}
+    K = np.empty((X.shape[0], Y.shape[0]), np.float32 if single else np.float64)
+    for rows, x in dense_blocks(X):
+        for columns, y in dense_blocks(Y):
+            if half and columns == rows:
+                K[rows, rows] = scalar_kernel(f, x, x, params)
+                break
+            K[rows, columns] = scalar_kernel(f, x, y, params)
+            if half:
+                K[columns, rows] = K[rows, columns].T
     return K
 
 

@@ -1,6 +1,5 @@
 """The nearest of the rows of one matrix to every row of another."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.metrics._pairwise_distances_reduction import ArgKmin
 
 from fastml._native import pairwise as native
 from fastml._runtime.dispatch import Unsupported
+from fastml._runtime.sparse import dense_blocks
 from fastml.metrics import _metrics
 from fastml.metrics._dispatch import pairwise_distances_chunked
 from fastml.metrics._rows import checked, left_sparse, measure_of, replaces, rows_of, threads
@@ -36,7 +36,6 @@ ONE_PASS = {
     "matching": False,
     "seuclidean": False,
 }
-BLOCK = 1 << 20  # values of sparse rows that are made dense at a time
 NAMES = {
     "l2": "euclidean",
     "l1": "manhattan",
@@ -61,6 +60,8 @@ def _refusal(
         return Unsupported("metric", f"{metric} is not compiled for this", "use another metric")
     if metric in ("minkowski", "p", "seuclidean"):
         return _metrics.refusal("minkowski" if metric == "p" else metric, X, kwds)
+    if metric == "hamming" and set(kwds) == {"w"}:
+        return _metrics.refusal(metric, X, kwds)
     if kwds and not (metric == "euclidean" and set(kwds) == {"squared"}):
         return Unsupported("metric_kwargs", f"{metric} is compiled without any", "leave them out")
     return None
@@ -102,11 +103,12 @@ def _nearest(
     X, Y = checked(X, Y, ensure_all_finite="allow-nan" if nan else True)
     if axis == 0:
         X, Y = Y, X
-    if not callable(metric) and metric in ONE_PASS:
+    weighted = isinstance(metric, str) and metric == "hamming" and kwds
+    if not callable(metric) and metric in ONE_PASS and not weighted:
         as_they_are = ONE_PASS[metric] or not (issparse(X) or issparse(Y))
         if as_they_are or (metric in ONE_BY_ONE and _are_hollow(X, Y)):
             return _in_one_pass(X, Y, metric, kwds)
-        return _in_dense_blocks(X, Y, metric, kwds)
+        return _indense_blocks(X, Y, metric, kwds)
     with config_context(assume_finite=True):  # it has been checked
         parts = list(pairwise_distances_chunked(X, Y, reduce_func=_least, metric=metric, **kwds))
     index, distance = zip(*parts, strict=True)
@@ -125,13 +127,13 @@ def _are_hollow(X: Any, Y: Any) -> bool:
     return X.nnz / X.shape[0] + Y.nnz / Y.shape[0] < X.shape[1] / 32
 
 
-def _in_dense_blocks(
+def _indense_blocks(
     X: Any, Y: Any, metric: str, kwds: dict[str, Any]
 ) -> tuple[np.ndarray, np.ndarray]:
     index = np.empty(X.shape[0], np.intp)
     distance = np.full(X.shape[0], np.inf)
-    for rows, block in _dense_blocks(X):
-        for others, candidates in _dense_blocks(Y):
+    for rows, block in dense_blocks(X):
+        for others, candidates in dense_blocks(Y):
             found, at = _in_one_pass(block, candidates, metric, kwds)
             nearer = at < distance[rows]
             if others.start == 0:
@@ -139,13 +141,6 @@ def _in_dense_blocks(
             index[rows] = np.where(nearer, found + others.start, index[rows])
             distance[rows] = np.where(nearer, at, distance[rows])
     return index, distance
-
-
-def _dense_blocks(X: Any) -> Iterator[tuple[slice, np.ndarray]]:
-    size = max(1, BLOCK // max(1, X.shape[1]))
-    for start in range(0, X.shape[0], size):
-        rows = slice(start, min(start + size, X.shape[0]))
-        yield rows, X[rows].toarray() if issparse(X) else X[rows]
 
 
 def _in_one_pass(

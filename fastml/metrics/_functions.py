@@ -13,6 +13,11 @@ from fastml._runtime.dispatch import Unsupported
 WORTH_COMPILING = 200_000
 
 
+def stored(X: Any, Y: Any) -> bool:
+    """Whether there are sparse rows."""
+    return issparse(X) or issparse(Y)
+
+
 def function_refusal(f: Any, X: Any, Y: Any, kwds: dict[str, Any]) -> Unsupported | None:
     """Why Python has to call a function of two rows pair by pair."""
     try:
@@ -20,14 +25,17 @@ def function_refusal(f: Any, X: Any, Y: Any, kwds: dict[str, Any]) -> Unsupporte
         from fastml.jit import _function
     except ImportError:
         return Unsupported("metric", "functions are not compiled here", "use a metric by name")
-    if issparse(X) or issparse(Y):
-        return Unsupported("X", "functions are compiled for dense rows", "pass a dense array")
-    matrices = [np.asarray(Z) for Z in (X, Y) if Z is not None]
+    if stored(X, Y) and not isinstance(f, jit.ScalarKernel):
+        # It is given sparse rows, and calls their methods.
+        reason = "functions of sparse rows are not compiled"
+        return Unsupported("X", reason, "write it for vectors, with fastml.jit.kernel")
+    matrices = [Z if issparse(Z) else np.asarray(Z) for Z in (X, Y) if Z is not None]
     if any(Z.ndim != 2 or Z.dtype.kind not in "biuf" for Z in matrices):
         return Unsupported("X", "functions are compiled for rows of numbers", "pass a matrix")
-    dtype = np.result_type(*matrices)
+    dtype = np.result_type(*(Z.dtype for Z in matrices))
     try:
-        few = len(matrices[0]) * len(matrices[-1]) < WORTH_COMPILING and not config.get("strict")
+        n_pairs = matrices[0].shape[0] * matrices[-1].shape[0]
+        few = n_pairs < WORTH_COMPILING and not config.get("strict")
         if few and not isinstance(f, jit.ScalarKernel) and not jit.is_compiled(f, dtype, **kwds):
             reason = "there are too few pairs to make up for compiling the function"
             return Unsupported("metric", reason, "compile it with fastml.jit.kernel")
@@ -45,8 +53,10 @@ def by_function(
     from fastml import jit
     from fastml.jit import _function
 
-    checked = check_pairwise_arrays(X, Y, dtype=None, accept_sparse=False)
+    checked = check_pairwise_arrays(X, Y, dtype=None, accept_sparse=stored(X, Y) and "csr")
     same = checked[0] is checked[1]
+    if stored(*checked):
+        return f(checked[0], None if same else checked[1], **kwds)
     try:
         return jit.distances(f, checked[0], None if same else checked[1], **kwds)
     except jit.NotCompilable as error:  # it raises, compiled, where Python does not

@@ -13,11 +13,12 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from fastml._native.kdtree import KDTree
 from fastml._runtime.callbacks import fit_context
-from fastml._runtime.dispatch import Unsupported, accelerated
+from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
 from fastml._runtime.plain import is_plain, is_plain_for, note_columns
 from fastml._runtime.threads import n_threads
 from fastml._runtime.versioned import Versioned
+from fastml.metrics._functions import function_refusal
 from fastml.neighbors._search import Searcher
 from fastml.neighbors._spaces import Space, space_of
 
@@ -115,9 +116,15 @@ NAMES = {"infinity": "chebyshev", "p": "minkowski"}
 
 
 def _not_native(self, X):
-    if self.metric == "pyfunc":
-        return Unsupported("metric", "functions are not compiled here", "use a metric by name")
-    return None
+    if self.metric != "pyfunc" or "bandwidth_" not in vars(self):
+        return None
+    metric, params = _function_of(self)
+    return function_refusal(metric, np.asarray(X, np.float64), self._rows()[0], params)
+
+
+def _function_of(model: Any) -> tuple[Any, dict[str, Any]]:
+    params = dict(model.metric_params)
+    return params.pop("func"), params
 
 
 @documented_by(StockKernelDensity)
@@ -214,6 +221,8 @@ class KernelDensity(Versioned, StockKernelDensity):
                 box.append(_TreeSums(space, KDTree(rows, n_threads=n_threads()), weights))
             else:
                 metric = NAMES.get(self.metric, self.metric)
+                if metric == "pyfunc":
+                    metric, params = _function_of(self)
                 box.append(_Sums(Searcher(data, metric, params, "auto", 5), weights))
         return box[0]
 
