@@ -181,8 +181,26 @@ def test_directions_of_rows_whose_squares_nearly_vanish():
     X = rows(40) - 0.5
     for scale in (1e-157, 1e150):
         same(ours.cosine_similarity(scale * X), stock.cosine_similarity(X), tolerance=1e-5)
+    for scale in (1e-300, 1e-157, 1e150, 1e300):
         distances = ours.pairwise_distances(scale * X, metric="correlation")
         same(distances, stock.pairwise_distances(X, metric="correlation"), tolerance=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scale", "as_sparse"),
+    # The norms of sparse rows are double: there are none that single precision cannot tell.
+    [(np.float64, 1e200, False), (np.float64, 1e200, True), (np.float32, 1e30, False)],
+)
+def test_rows_whose_squares_are_infinite_are_orthogonal_to_all(dtype, scale, as_sparse):
+    X = (np.array([[1.0, -1], [1, 1], [2, 3], [1e-3, 1]]) * scale).astype(dtype)
+    X[2] = 1, 2
+    X = sparse.csr_matrix(X) if as_sparse else X
+    for name in ("cosine_similarity", "cosine_distances"):
+        for others in ((), (X.copy(),)):
+            found = getattr(ours, name)(X, *others)
+            expected = getattr(stock, name)(X, *others)
+            np.testing.assert_array_equal(found[[0, 1, 3]], expected[[0, 1, 3]])
+            np.testing.assert_allclose(found[2], expected[2], atol=1e-7)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -22,8 +22,11 @@ template <class T> FML_INLINE T norm_of(Norm norm, const T* x, const T* shift, s
         return static_cast<T>(sum);
     } else {
         sum = long_norm<T>(x, nullptr, d);
+        // Of a row that is not finite nothing is known; that of others may be infinite.
+        if (sum > std::numeric_limits<double>::max())
+            for (std::ptrdiff_t p = 0; p < d; ++p) sum += x[p] - x[p];
     }
-    return sum > 0 ? static_cast<T>(1 / std::sqrt(sum)) : T(0);
+    return sum <= 0 ? T(0) : static_cast<T>(1 / std::sqrt(sum));
 }
 
 // Σ x of a panel's rows, added as tiles add, so that a row is exactly 0 from itself; returns the

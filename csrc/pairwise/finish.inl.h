@@ -47,8 +47,10 @@ template <class C> struct Scaled {
     template <class V> FML_INLINE V operator()(const V& s, std::ptrdiff_t i,
                                                std::ptrdiff_t j) const {
         // One after the other, since their product may be infinite; the same for (x, y) and (y, x).
-        const V one = load<V>(b + j), other = broadcast<V>(a[i]);
-        return s * maximum<C>(one, other) * minimum<C>(one, other);
+        const V one = load<V>(b + j), other = broadcast<V>(a[i]), zero = broadcast<V>(C(0));
+        const V less = minimum<C>(one, other);
+        // A row whose square is infinite is orthogonal to all, and what was gathered means nothing.
+        return select(zero >= less, zero, s * maximum<C>(one, other) * less);
     }
 };
 template <class C> struct Share {

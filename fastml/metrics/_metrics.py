@@ -53,6 +53,13 @@ def refusal(metric: str, X: Any, kwds: dict) -> Unsupported | None:
     return None
 
 
+def _with_squares(X: np.ndarray) -> np.ndarray:
+    """Multiples of the rows whose squares neither vanish nor are infinite."""
+    largest = np.abs(X).max(axis=1, initial=0, keepdims=True)
+    _, exponents = np.frexp(np.where(np.isfinite(largest), largest, 1))
+    return np.ldexp(X, -exponents)
+
+
 def is_finite(*matrices: Any) -> bool:
     try:
         with np.errstate(all="ignore"):
@@ -118,6 +125,7 @@ def resolve(metric: str, X: np.ndarray, Y: np.ndarray, kwds: dict) -> Resolved |
         metric = "cosine_distance"
         w = np.ones(X.shape[1]) if kwds.get("w") is None else np.asarray(kwds["w"], float)
         rows = [(Z - np.average(Z, axis=1, weights=w)[:, None]) * np.sqrt(w) for Z in rows]
+        rows = [_with_squares(Z) for Z in rows]
     if metric in ("euclidean", "sqeuclidean") and not is_finite(*rows):
         params["by_differences"] = True
     return Resolved(metric, rows[0], rows[-1], params)
