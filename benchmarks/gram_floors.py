@@ -1,12 +1,12 @@
 """How much faster Gram matrices are, and what bounds it: `python benchmarks/gram_floors.py`.
 
 Prints the times of docs/growth.md: both libraries by turns on two threads, three calls of fastml
-for one of scikit-learn's, and the best counts. For matrices of more than 32 MiB, which are given
-new memory, it adds what the machine alone takes for them in the same run. That is what processors
-have to do one after the other: be given that memory and fill it, take the products at the speed of
-large ones, and the exponentials at the speed at which they come from cache (half of each, as the
-matrix is symmetric). A distance |x - y| counts as two products, and a term of chi2 as four, since
-they take so many instructions.
+for one of scikit-learn's, and the best counts. For matrices of 2,000 rows and more it adds what the
+machine alone takes for them in the same run. That is what processors have to do one after the
+other: fill memory of NumPy's (beyond 32 MiB it is new each time, and has to be given), take the
+products at the speed of large ones, and the exponentials at the speed at which they come from cache
+(half of each, as the matrix is symmetric). A distance |x - y| counts as two products, and a term of
+chi2 as four, since they take so many instructions.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def main() -> None:
                 mine, stocks = best(*calls, rounds=rounds, times=(3, 1))
                 row = f"{kernel:11} {np.dtype(dtype).name:8} {n:5} {d:3} {mine * 1e3:6.2f} ms"
                 row += f" {stocks * 1e3:7.2f} ms {stocks / mine:6.1f}"
-                if n * n * X.itemsize > 32 << 20:
+                if n >= 2000:
                     floor = machine.floor(kernel, n, d, dtype, min(rounds, 50))
                     row += f" {floor * 1e3:6.2f} ms {mine / floor:6.2f}"
                 print(row, flush=True)
