@@ -42,13 +42,14 @@ Status symmetric_times(const T* K, std::ptrdiff_t n, const T* V, T* out, int n_t
     constexpr ptrdiff_t strip = 256;  // rows
     return parallel(ceil_div(n, strip), n_threads, [&](ptrdiff_t s, int) {
         const ptrdiff_t end = std::min(n, (s + 1) * strip);
-        for (ptrdiff_t i = s * strip; i < end; ++i)
-            for (ptrdiff_t c = 0; c < symmetric_width<T>; ++c) {
-                double sum = 0;
-                for (ptrdiff_t b = blocks - 1; b >= 0 && first(b + 1) > i; --b)
-                    sum += parts[b * size + i * symmetric_width<T> + c];
-                out[i * symmetric_width<T> + c] = static_cast<T>(sum);
-            }
+        for (ptrdiff_t i = s * strip; i < end; ++i) {
+            double sum[symmetric_width<T>] = {};
+            for (ptrdiff_t b = blocks - 1; b >= 0 && first(b + 1) > i; --b)
+                for (ptrdiff_t c = 0; c < symmetric_width<T>; ++c)
+                    sum[c] += parts[b * size + i * symmetric_width<T> + c];
+            for (ptrdiff_t c = 0; c < symmetric_width<T>; ++c)
+                out[i * symmetric_width<T> + c] = static_cast<T>(sum[c]);
+        }
     });
 }
 
