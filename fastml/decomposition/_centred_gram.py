@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from fastml._native.symmetric import symmetric_times
-from fastml._runtime.forks import unforked
 from fastml._runtime.threads import n_threads
 
 
@@ -16,12 +15,20 @@ class KeptGram:
 
     K: Any = None
 
-    def __init__(self, K: np.ndarray) -> None:
+    def __init__(self, K: np.ndarray, symmetric: bool = False) -> None:
+        """symmetric: whether K is so to the last digits, which a given one need not be."""
         self.K, self.dtype, self.shape = K, K.dtype, K.shape
-        self.means = K.sum(axis=0) / len(K)
+        if symmetric:  # half of K tells all sums, on all threads
+            self.means = self._product(np.ones((len(K), 1), K.dtype))[:, 0] / K.dtype.type(len(K))
+        else:
+            self.means = K.sum(axis=0) / len(K)
 
     def _product(self, V: np.ndarray) -> np.ndarray:
         n, width = len(V), 64 // self.dtype.itemsize
+        if V.shape[1] == width and V.flags.c_contiguous:
+            result = np.empty_like(V)
+            symmetric_times(self.K, V, result, n_threads())
+            return result
         out = np.empty((n, V.shape[1]), self.dtype)
         part, result = np.zeros((n, width), self.dtype), np.empty((n, width), self.dtype)
         for j in range(0, V.shape[1], width):
@@ -36,8 +43,8 @@ class KeptGram:
         V = V - V.mean(axis=0)
         W = self._product(V)
         # K J V less its means, one part of which rounding leaves if it is not known beforehand.
-        with unforked():
-            W -= self.means @ V
+        # Not by BLAS, whose threads would wait busily for a while where ours are to multiply next.
+        W -= np.einsum("i,ij->j", self.means, V)
         W -= W.mean(axis=0)
         return W
 

@@ -217,7 +217,8 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
         if streamed and self.max_gram_mb is not None and size > self.max_gram_mb * 2**20:
             return StreamedGram(self._function(), in_precision(X, dtype), dtype)
         K = self._function()(X, X)
-        return KeptGram(np.require(K, dtype_of_values(K), ["C", "A", "W"]))
+        K = np.require(K, dtype_of_values(K), ["C", "A", "W"])
+        return KeptGram(K, symmetric=isinstance(self.kernel, str) and len(K) > FEW)
 
     def _pairs(self, gram: Any, k: int, solver: str, task: Task) -> tuple[np.ndarray, np.ndarray]:
         if is_precomputed(self.kernel):

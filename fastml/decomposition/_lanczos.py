@@ -142,8 +142,9 @@ def largest(
             full = m + b > most
             if m < check and not full and n_iter < max_iter:
                 continue
+            wanted = kept if full else k  # the others serve to start again
             with unforked():
-                values, S = eigh(H[:m, :m], subset_by_index=(max(0, m - kept), m - 1))
+                values, S = eigh(H[:m, :m], subset_by_index=(max(0, m - wanted), m - 1))
             values, S = values[::-1], S[:, ::-1]
             # What is left of A V S is fresh R times the last rows of S.
             residuals = np.linalg.norm(R @ S[m - b :], axis=0)[:k]
