@@ -149,6 +149,28 @@ def test_same_bits_for_any_number_of_threads():
     np.testing.assert_allclose(*results, rtol=0, atol=1e-12)  # of small products BLAS decides
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 201, 203, 1001])
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "cosine", "sigmoid"])
+def test_means_of_the_gram_matrix(kernel, n, dtype):
+    X, found = rows(n, 4, dtype), []
+    theirs = stock.KernelPCA(1, kernel=kernel, gamma=0.1).fit(X)._centerer
+    for threads in (1, 2):
+        with fastml.config_context(threads=threads, strict=True):
+            found.append(KernelPCA(1, kernel=kernel, gamma=0.1).fit(X)._centerer)
+    assert found[0].K_fit_rows_.tobytes() == found[1].K_fit_rows_.tobytes()
+    tol = 1e-13 if dtype == np.float64 else 1e-5
+    same(found[0].K_fit_rows_, theirs.K_fit_rows_, tol)
+    assert found[0].K_fit_all_ == pytest.approx(theirs.K_fit_all_, rel=tol)
+
+
+def test_means_of_a_gram_matrix_that_is_not_symmetric():
+    K = rows(300, 300) ** 2
+    exact = K.mean(axis=0)
+    found = KernelPCA(2, kernel="precomputed", random_state=0).fit(K.copy())
+    same(found._centerer.K_fit_rows_, exact, 1e-13)
+
+
 def test_rows_of_the_fit_that_change_are_met_anew():
     X = rows(220, 4)
     model = KernelPCA(2, kernel="rbf").fit(X)

@@ -46,19 +46,22 @@ def test_project_out(n, count, dtype):
     )
 
 
-@pytest.mark.parametrize("isa", ["baseline", "avx2"])
+@pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])
 def test_every_instruction_set(isa):
     code = """
 import numpy as np
 from fastml._native.symmetric import symmetric_times
 rng = np.random.default_rng(0)
 for dtype in (np.float32, np.float64):
-    K = rng.normal(size=(321, 321)).astype(dtype)
-    K += K.T
-    V = rng.normal(size=(321, 64 // dtype().itemsize)).astype(dtype)
-    out = np.empty_like(V)
-    symmetric_times(K, V, out, 2)
-    assert np.abs(out - K @ V).max() < 2000 * np.finfo(dtype).eps
+    for n in (321, 1027):
+        K = rng.normal(size=(n, n)).astype(dtype)
+        K += K.T
+        V = rng.normal(size=(n, 64 // dtype().itemsize)).astype(dtype)
+        outs = [np.empty_like(V) for _ in range(2)]
+        for threads, out in enumerate(outs, 1):
+            symmetric_times(K, V, out, threads)
+        assert (outs[0] == outs[1]).all()
+        assert np.abs(out - K.astype(float) @ V).max() < 2000 * np.finfo(dtype).eps
 """
     run_python(code, FASTML_ISA=isa)
 
