@@ -22,7 +22,7 @@ def bench_descent(entry, contest):
 )
 def bench_descent_sparse(entry, contest):
     assert entry.name != "fastml" or contest.ratio(entry) > (
-        3.5 if contest.case.params["n"] > 100 else 1
+        4 if contest.case.params["n"] > 100 else 1
     )
 
 
