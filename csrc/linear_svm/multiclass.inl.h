@@ -33,10 +33,10 @@ FML_INLINE void add_changes(const Rows<T>& X, const Multiclass& s, std::ptrdiff_
     }
 }
 
-// change = the a_m, less what they are, that minimise sum of Q a_m² / 2 + B_m a_m under sum of
+// The a_m, and by how much they change, that minimise sum of Q a_m² / 2 + B_m a_m under sum of
 // a = 0, a_y <= C and a_m <= 0 for others: a_m = min(bound, (beta - B_m) / Q), with D to be sorted.
 FML_INLINE void best_classes(const double* B, std::ptrdiff_t k, std::ptrdiff_t y, double C,
-                             double Q, const double* a, double* D, double* change) {
+                             double Q, double* a, double* D, double* change) {
     for (std::ptrdiff_t m = 0; m < k; ++m) {
         const double value = B[m] + (m == y ? Q * C : 0);
         std::ptrdiff_t r = m;
@@ -49,8 +49,26 @@ FML_INLINE void best_classes(const double* B, std::ptrdiff_t k, std::ptrdiff_t y
     beta /= r;
     for (std::ptrdiff_t m = 0; m < k; ++m) {
         const double bound = m == y ? C : 0, value = (beta - B[m]) / Q;
-        change[m] = (value < bound ? value : bound) - a[m];
+        const double best = value < bound ? value : bound;
+        change[m] = best - a[m];
+        a[m] = best;  // not a[m] + change[m], which might miss the bound
     }
+}
+
+// Whether a row loses nothing, or all to one class, and no other's score comes near.
+FML_INLINE bool settled(const double* G, std::ptrdiff_t k, std::ptrdiff_t y, double C,
+                        const double* a, double shrinks) {
+    std::ptrdiff_t top = y;
+    if (a[y] != 0) {
+        if (a[y] < C) return false;
+        for (std::ptrdiff_t m = 0; m < k; ++m)
+            if (m != y && a[m] < (top == y ? 0 : a[top])) top = m;
+        if (a[top] > -C * (1 - 1e-12)) return false;
+    }
+    double others = -1e300;
+    for (std::ptrdiff_t m = 0; m < k; ++m)
+        if (m != top && G[m] > others) others = G[m];
+    return others < G[top] - shrinks;
 }
 
 template <class T> void sweep_classes(const Rows<T>& X, Multiclass& s) {
@@ -71,10 +89,7 @@ template <class T> void sweep_classes(const Rows<T>& X, Multiclass& s) {
             if (m != y && a[m] < 0 && G[m] < least) least = G[m];
         }
         if (most - least <= 1e-12) {
-            double others = -1e300;
-            for (std::ptrdiff_t m = 0; m < s.k; ++m)
-                if (m != y && G[m] > others) others = G[m];
-            if (a[y] == 0 && others < G[y] - s.shrinks) {
+            if (settled(G, s.k, y, s.C[i], a, s.shrinks)) {
                 s.order[t--] = s.order[--s.active];
                 s.order[s.active] = static_cast<std::int32_t>(i);
             }
@@ -83,7 +98,6 @@ template <class T> void sweep_classes(const Rows<T>& X, Multiclass& s) {
         s.worst = most - least > s.worst ? most - least : s.worst;
         for (std::ptrdiff_t m = 0; m < s.k; ++m) G[m] -= s.norms[i] * a[m];
         best_classes(G, s.k, y, s.C[i], s.norms[i], a, D, change);
-        for (std::ptrdiff_t m = 0; m < s.k; ++m) a[m] += change[m];
         add_changes(X, s, i, change);
     }
     s.shrinks = s.worst > 0 ? s.worst : 1e300;
