@@ -292,6 +292,16 @@ def test_rows_of_one_class_are_set_aside_and_come_back(C, dtype):
     assert -1e-9 * primal <= solver.gap <= 1e-4 * primal
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64])
+def test_whole_numbers_are_classes(dtype):
+    X, score, _ = data(900, 4)
+    y = np.array([-100, 3, 100], dtype)[np.digitize(score, [-0.5, 0.5])]
+    ours, theirs = both("LinearSVC", X, y, tol=1e-6)
+    np.testing.assert_array_equal(ours.classes_, theirs.classes_)
+    assert ours.classes_.dtype == theirs.classes_.dtype
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-3)
+
+
 def test_rows_that_share_their_mean_stay_together():
     X, score, C = data(300, 1_500)
     b = np.where(score > 0, 1.0, -1.0)
