@@ -270,6 +270,55 @@ def test_halves_of_rows_find_the_optimum(kind, dense):
     np.testing.assert_array_equal(same, w)
 
 
+NARROWED = {
+    "plain": {},
+    "small C": {"C": 1e-6},
+    "large C": {"C": 1e3},
+    "bound": {"C": 1e-3, "epsilon": 50.0},
+    "tube": {"epsilon": 0.5},
+    "sorted": {"order": True},
+    "twins": {"copies": 5},
+    "no bias": {"bias": 0.0},
+    "apart": {"gap": 3.0},
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("regression", [False, True])
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("case", NARROWED)
+def test_rows_near_their_hinges_tell_the_optimum(case, dense, regression, dtype):
+    """Many rows are solved by few at a time; descent on all of them ends at the same objective."""
+    more = {"C": 1.0, "epsilon": 0.0, "bias": 1.0, "order": False, "copies": 1, "gap": 0.0}
+    more |= NARROWED[case]
+    X, score, C = data(3_333 // more["copies"], 7)
+    X[:, 0] += more["gap"] * np.sign(score)
+    at = np.argsort(score) if more["order"] else np.arange(len(X))
+    at = np.tile(at, more["copies"])
+    X, score, C = X[at], score[at], more["C"] * C[at]
+    b = score if regression else np.where(score > 0, 1.0, -1.0)
+    X = (X if dense else sparse_data(X)).astype(dtype)
+    problem = {"bias": more["bias"], "regression": regression, "squared": False}
+    problem["epsilon"] = more["epsilon"] if regression else 0.0
+    w, solver = solved("interior", X, b, C, 1, 1e-8, **problem)
+    full = (X if dense else X.toarray()).astype(np.float64)
+    primal = primal_naive(full, b, C, w, **problem)
+    assert solver.converged
+    assert solver.primal == pytest.approx(primal, rel=1e-9, abs=1e-12)
+    assert -1e-12 * primal <= solver.gap <= 1e-8 * primal
+    # The gap is what weak duality says it is: no weights are better by more.
+    rng = np.random.default_rng(0)
+    for size in (1e-1, 1e-2, 1e-3, 1e-4):
+        other = w + size * abs(w).max() * rng.normal(size=8)
+        assert primal_naive(full, b, C, other, **problem) >= primal - solver.gap - 1e-12 * primal
+    if case in ("plain", "tube", "sorted"):
+        best = solved("descent", X, b, C, 1, 1e-5, **problem)[1]
+        assert primal == pytest.approx(best.primal, rel=1e-4)
+        assert best.primal >= primal - solver.gap - 1e-12 * primal
+    same, _ = solved("interior", X, b, C, 2, 1e-8, **problem)
+    np.testing.assert_array_equal(same, w)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("C", [0.01, 1.0])
 def test_rows_of_one_class_are_set_aside_and_come_back(C, dtype):
@@ -290,6 +339,22 @@ def test_rows_of_one_class_are_set_aside_and_come_back(C, dtype):
     assert solver.converged
     assert solver.primal == pytest.approx(primal, rel=1e-9)
     assert -1e-9 * primal <= solver.gap <= 1e-4 * primal
+
+
+def test_few_rows_at_a_time_stop_where_all_do():
+    X, score, _ = data(4_000, 5)
+    for max_iter in (0, 3, 12):
+        with pytest.warns(ConvergenceWarning):
+            model = LinearSVC(loss="hinge", max_iter=max_iter).fit(X, score > 0)
+        assert model.n_iter_ == max_iter
+        b = np.where(score > 0, 1.0, -1.0)
+        w = np.append(model.coef_, model.intercept_)
+        problem = {"bias": 1.0, "epsilon": 0.0, "regression": False, "squared": False}
+        primal = primal_naive(X, b, np.ones(4_000), w, **problem)
+        best = LinearSVC(loss="hinge", tol=1e-6).fit(X, score > 0)
+        w = np.append(best.coef_, best.intercept_)
+        least = primal_naive(X, b, np.ones(4_000), w, **problem)
+        assert primal - least <= model.dual_gap_ * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64])

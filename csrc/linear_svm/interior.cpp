@@ -16,9 +16,9 @@ namespace {
 
 template <class T> class Interior final : public Solver {
   public:
-    Interior(const Rows<T>& X, const Problem& problem, const Limits& limits)
-        : limits_(limits), passes_(X, problem.bias), gram_(passes_), n_(passes_.n),
-          width_(passes_.width), hinges_(n_ * (1 + problem.regression)),
+    Interior(const Rows<T>& X, const Problem& problem, const Limits& limits, const Settled& settled)
+        : limits_(limits), settled_(settled), passes_(X, problem.bias), gram_(passes_),
+          n_(passes_.n), width_(passes_.width), hinges_(n_ * (1 + problem.regression)),
           each_(hinge * (1 + problem.regression)), memory_(6 * hinges_), rows_(n_), z_(n_), dz_(n_),
           a_(n_), kappa_(n_), w_(width_), step_(width_), u_(width_) {
         if (!ok()) return;
@@ -32,8 +32,10 @@ template <class T> class Interior final : public Solver {
               at + 4 * hinges_,
               at + 5 * hinges_};
         for (ptrdiff_t i = 0; i < n_; ++i) rows_[i] = static_cast<std::int32_t>(i);
-        std::fill_n(w_.get(), width_, 0.0);
-        std::fill_n(z_.get(), n_, 0.0);
+        if (settled.w)
+            std::copy_n(settled.w, width_, w_.get());
+        else
+            std::fill_n(w_.get(), width_, 0.0);
         w = w_.get();
     }
     bool ok() const {
@@ -76,11 +78,14 @@ template <class T> class Interior final : public Solver {
 
     Status start() {
         const auto first = FML_PICK(hinges_start);
-        double wide = h_.problem.regression ? 0 : 1;
-        for (ptrdiff_t i = 0; i < n_ && h_.problem.regression; ++i)
+        double wide = settled_.wide;
+        for (ptrdiff_t i = 0; i < n_ && h_.problem.regression && settled_.wide == 0; ++i)
             wide += std::fabs(h_.problem.b[i]) / n_;
         if (wide == 0) wide = 1;
-        const Status status =
+        Status status = passes_.sweep(w_.get(), z_.get(), nullptr, nullptr, n_threads_,
+                                      [](ptrdiff_t, ptrdiff_t, ptrdiff_t) {});
+        if (status != Status::ok) return status;
+        status =
             value([&](ptrdiff_t begin, ptrdiff_t end) { first(h_, begin, end, z_.get(), wide); },
                   u_.get());
         best_ = gap;
@@ -91,12 +96,14 @@ template <class T> class Interior final : public Solver {
     // step = (I + X' kappa X)^-1 (X'a - w) needs its right-hand side, and kappa.
     Status system(double mu, bool corrected) {
         const auto rows = FML_PICK(hinges_system);
-        return passes_.sweep(
+        const Status status = passes_.sweep(
             nullptr, nullptr, a_.get(), step_.get(), n_threads_,
             [&](ptrdiff_t begin, ptrdiff_t end, ptrdiff_t) {
                 rows(h_, begin, end, z_.get(), mu, corrected, a_.get(), kappa_.get());
             },
             each_);
+        add_settled(step_.get());
+        return status;
     }
 
     Status direction(double mu, bool corrected, HingeSums* sums) {
@@ -157,8 +164,10 @@ template <class T> class Interior final : public Solver {
                 rows(h_, begin, end, z_.get(), a_.get(), parts + b);
             },
             each_);
-        primal = dot(w_.get(), w_.get(), width_) / 2;
-        double dual = -dot(u_.get(), u_.get(), width_) / 2;
+        if (u) add_settled(u);
+        primal = dot(w_.get(), w_.get(), width_) / 2 + settled_.loss;
+        if (settled_.u) primal -= dot(settled_.u, w_.get(), width_);
+        double dual = settled_.loss - dot(u_.get(), u_.get(), width_) / 2;
         for (const HingeSums& part : parts) {
             primal += part.loss;
             dual += part.dual;
@@ -167,7 +176,12 @@ template <class T> class Interior final : public Solver {
         return status;
     }
 
+    void add_settled(double* u) const {
+        for (ptrdiff_t p = 0; settled_.u && p < width_; ++p) u[p] += settled_.u[p];
+    }
+
     const Limits limits_;
+    const Settled settled_;
     Passes<T> passes_;
     Gram<T> gram_;
     const ptrdiff_t n_, width_, hinges_;
@@ -183,10 +197,20 @@ template <class T> class Interior final : public Solver {
 }  // namespace
 
 template <class T>
-Solver* interior(const Rows<T>& X, const Problem& problem, const Limits& limits) noexcept {
-    return checked(new (std::nothrow) Interior<T>(X, problem, limits));
+Solver* interior_within(const Rows<T>& X, const Problem& problem, const Limits& limits,
+                        const Settled& settled) noexcept {
+    return checked(new (std::nothrow) Interior<T>(X, problem, limits, settled));
 }
-template Solver* interior(const Rows<float>&, const Problem&, const Limits&) noexcept;
-template Solver* interior(const Rows<double>&, const Problem&, const Limits&) noexcept;
+template <class T>
+Solver* interior(const Rows<T>& X, const Problem& problem, const Limits& limits) noexcept {
+    if (worth_narrowing(X)) return narrowing(X, problem, limits);
+    return interior_within(X, problem, limits, Settled{});
+}
+#define FML_INSTANTIATE(T)                                                          \
+    template Solver* interior_within(const Rows<T>&, const Problem&, const Limits&, \
+                                     const Settled&) noexcept;                      \
+    template Solver* interior(const Rows<T>&, const Problem&, const Limits&) noexcept;
+FML_INSTANTIATE(float)
+FML_INSTANTIATE(double)
 
 }  // namespace fastml

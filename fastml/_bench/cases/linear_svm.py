@@ -20,10 +20,12 @@ def make(shape: str, n: int, d: int, classes: int, dtype: str, **params: Any) ->
 
 
 def dense(n: int, d: int, classes: int, dtype: str) -> Data:
+    """Without classes, the target of a regression."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, d)).astype(dtype)
-    scores = X @ rng.normal(size=(d, classes)) / np.sqrt(d)
-    return X, (scores + 0.5 * rng.normal(size=scores.shape)).argmax(axis=1)
+    scores = X @ rng.normal(size=(d, max(classes, 1))) / np.sqrt(d)
+    scores += 0.5 * rng.normal(size=scores.shape)
+    return X, scores.argmax(axis=1) if classes else scores.ravel()
 
 
 def text(n: int, d: int, classes: int, dtype: str) -> Data:
@@ -54,6 +56,9 @@ def objective(params: dict[str, Any], data: Data, model: Any) -> float:
     """The sum over classes of the primal objectives."""
     X, y = data
     C, total = params.get("C", 1.0), 0.0
+    if model.coef_.ndim == 1:
+        w = np.r_[model.coef_, model.intercept_]
+        return float(w @ w / 2 + C * abs(y - X @ w[:-1] - w[-1]).sum())
     weights = np.c_[model.coef_, model.intercept_]
     codes = np.unique(y, return_inverse=True)[1]
     for k, w in enumerate(weights):
@@ -67,8 +72,10 @@ def objective(params: dict[str, Any], data: Data, model: Any) -> float:
 def case(
     shape: str, n: int, d: int, classes: int = 2, dtype: str = "float64", **params: Any
 ) -> Case:
+    """Without classes, a regression with the default loss."""
+    estimator = "LinearSVC" if classes else "LinearSVR"
     peers = tuple(
-        Contestant(name, partial(fit, library=library, name="LinearSVC", **params), name)
+        Contestant(name, partial(fit, library=library, name=estimator, **params), name)
         for name, library in (("scikit-learn", "sklearn"), ("fastml", "fastml"))
     )
     about = {"shape": shape, "n": n, "d": d, "classes": classes, "dtype": dtype} | params
@@ -79,6 +86,8 @@ def case(
 CASES = (
     case("dense", 20_000, 50),
     case("dense", 20_000, 50, loss="hinge"),
+    case("dense", 20_000, 50, loss="hinge", C=0.1),
+    case("dense", 50_000, 15, classes=0),
     case("dense", 500, 5_000),
     case("text", 8_000, 30_000),
 )

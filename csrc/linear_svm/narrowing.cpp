@@ -1,0 +1,294 @@
+#include "linear_svm/narrowing.h"
+
+// std headers come before any target region
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <type_traits>
+
+#include "common/isa.h"
+#include "linear_svm/interior.h"
+#include "linear_svm/passes.h"
+
+#define FML_KERNEL "linear_svm/narrowing.inl.h"
+#include "common/foreach_isa.h"
+
+namespace fastml {
+namespace {
+
+// Rows that are asked how far a step went, and how far they are from their hinges.
+constexpr ptrdiff_t n_probes = 512;
+// The first sample, and the most rows that stand for others: parts of all, but so many a column.
+constexpr ptrdiff_t sample_part = 32, sample_each = 32, most_part = 16, most_each = 64;
+// After the sample so large a part of the rows is open; then those at most so much of a step from
+// their hinges, a step being the root of the mean square of what rows were moved by. The next one is
+// a smaller one: by the square where all open rows were taken, else by the error of sums over some,
+// whose `spreads` many make sure.
+constexpr double open_after_sample = 0.4, open_after_all = 0.35, spreads = 4;
+// And where that was not enough.
+constexpr double further = 2, much_further = 4;
+// Gaps relative to the objective, of rows that stand for others, and of the first that do not.
+constexpr double rough = 1e-3, fair = 1e-4;
+constexpr int most_problems = 10;
+// Multiply-adds of a round: some ten milliseconds.
+constexpr double round_work = 1e8;
+// From so many rows on, and rows a column.
+constexpr ptrdiff_t least_rows = 2000, least_each = 200;
+
+// Some of the rows, side by side.
+template <class T> class Part {
+  public:
+    Part(const Rows<T>& X, ptrdiff_t rows, ptrdiff_t entries)
+        : d_(X.d), data_(entries), indices_(X.indptr ? entries : 0),
+          indptr_(X.indptr ? rows + 1 : 0), b_(rows), C_(rows) {
+        if (*this && X.indptr) indptr_[0] = 0;
+    }
+    explicit operator bool() const { return data_ && indices_ && indptr_ && b_ && C_; }
+
+    void add(const Rows<T>& X, const Problem& problem, ptrdiff_t i, double scale) {
+        const ptrdiff_t first = X.indptr ? X.indptr[i] : i * X.d, size = entries(X, i);
+        const ptrdiff_t at = X.indptr ? indptr_[n_] : n_ * X.d;
+        std::copy_n(X.data + first, size, data_.get() + at);
+        if (X.indptr) {
+            std::copy_n(X.indices + first, size, indices_.get() + at);
+            indptr_[n_ + 1] = static_cast<std::int32_t>(at + size);
+        }
+        b_[n_] = problem.b[i];
+        C_[n_++] = scale * problem.C[i];
+    }
+    static ptrdiff_t entries(const Rows<T>& X, ptrdiff_t i) {
+        return X.indptr ? X.indptr[i + 1] - X.indptr[i] : X.d;
+    }
+
+    Rows<T> rows(const Rows<T>& X) const {
+        const bool sparse = X.indptr;
+        return {data_.get(),
+                sparse ? indices_.get() : nullptr,
+                sparse ? indptr_.get() : nullptr,
+                n_,
+                d_,
+                nullptr};
+    }
+    Problem problem(Problem of_all) const {
+        of_all.b = b_.get();
+        of_all.C = C_.get();
+        return of_all;
+    }
+
+  private:
+    const ptrdiff_t d_;
+    Scratch<T> data_;
+    Scratch<std::int32_t> indices_, indptr_;  // CSR only
+    Scratch<double> b_, C_;
+    ptrdiff_t n_ = 0;
+};
+
+// Of most rows the optimum needs no more than the side of its hinge that they are on: there they are
+// linear, and all of them together one vector. So the problem is solved on a sample; then on the
+// rows that are near their hinges at its solution, where the others stay on their sides. Where that
+// is many, some of them stand for all, by their differences from where they are: the solution is
+// better by as much as sums over some are like sums over all, and in a few such steps so few rows are
+// left near their hinges that they are taken whole. All rows are looked at after every step: the gap
+// is that of the whole problem. The cost is that of few steps of the interior point method on all
+// rows, instead of some twenty.
+template <class T> class Narrowing final : public Solver {
+  public:
+    Narrowing(const Rows<T>& X, const Problem& problem, const Limits& limits)
+        : problem_(problem), limits_(limits), passes_(X, problem.bias), n_(passes_.n),
+          width_(passes_.width), most_(std::max(most_each * width_, n_ / most_part)),
+          n_probes_(std::min(n_probes, n_)), z_(n_), a_(n_), w_(width_), u_(width_),
+          probed_(2 * n_probes_), away_(n_probes_), chosen_(n_) {
+        if (!ok()) return;
+        std::fill_n(w_.get(), width_, 0.0);
+        std::fill_n(probed_.get(), n_probes_, 0.0);
+        w = w_.get();
+    }
+    bool ok() const { return passes_ && z_ && a_ && w_ && u_ && probed_ && away_ && chosen_; }
+
+    Status advance(int n_threads) noexcept override {
+        Status status = inner_ ? Status::ok : begin(n_threads);
+        for (double work = 0; status == Status::ok && work < round_work && !inner_->done;
+             work += each_) {
+            status = inner_->advance(n_threads);
+            n_iter = before_ + inner_->n_iter;
+        }
+        return status == Status::ok && inner_->done ? look(n_threads) : status;
+    }
+
+  private:
+    Status begin(int n_threads) {
+        Status status = survey(w_.get(), {}, n_threads, &primal);
+        if (status == Status::ok) status = sample(n_probes_, 1, &probes_);
+        if (status != Status::ok) return status;
+        gap = primal;
+        const ptrdiff_t count = std::min(n_, std::max(n_ / sample_part, sample_each * width_));
+        status = sample(count, static_cast<double>(n_) / static_cast<double>(count), &part_);
+        if (status != Status::ok) return status;
+        return solve(count, rough, {});
+    }
+
+    // A row of each of so many stretches.
+    Status sample(ptrdiff_t count, double scale, std::unique_ptr<Part<T>>* part) {
+        const auto row = [&](ptrdiff_t t) {
+            const ptrdiff_t each = n_ / count, more = n_ % count;
+            const ptrdiff_t begin = each * t + std::min(t, more), size = each + (t < more);
+            const std::uint64_t number = baseline::draw(static_cast<std::uint32_t>(t));
+            return begin + static_cast<ptrdiff_t>(number * static_cast<std::uint64_t>(size) >> 32);
+        };
+        ptrdiff_t entries = 0;
+        for (ptrdiff_t t = 0; t < count; ++t) entries += Part<T>::entries(passes_.X, row(t));
+        part->reset(new (std::nothrow) Part<T>(passes_.X, count, entries));
+        if (!*part || !**part) return Status::no_memory;
+        for (ptrdiff_t t = 0; t < count; ++t) (*part)->add(passes_.X, problem_, row(t), scale);
+        return Status::ok;
+    }
+
+    // The problem of the part, or, where there is none, of all.
+    Status solve(ptrdiff_t rows, double tol, const Settled& settled) {
+        each_ = static_cast<double>(rows) * static_cast<double>(width_ * width_);
+        Limits limits = limits_;
+        limits.tol = std::max(tol, limits_.tol);
+        limits.max_iter -= n_iter;
+        before_ = n_iter;
+        inner_.reset(part_ ? interior_within(part_->rows(passes_.X), part_->problem(problem_),
+                                             limits, settled)
+                           : interior_within(passes_.X, problem_, limits, settled));
+        return inner_ ? Status::ok : Status::no_memory;
+    }
+
+    // All rows at the solution for some, and which to go on with.
+    Status look(int n_threads) {
+        const bool all = !part_, sampled = near_ == 0;
+        const double moved = probe(inner_->w);
+        Choice by = choice(sampled          ? quantile()
+                           : moved <= near_ ? shrink_ * moved
+                                            : further * moved);
+        double value;
+        Status status = survey(inner_->w, by, n_threads, &value);
+        if (status != Status::ok) return status;
+        if (exact_) dual_ = std::max(dual_, inner_->primal - inner_->gap);
+        const bool better = value < primal;
+        if (better) {
+            std::copy_n(inner_->w, width_, w_.get());
+            std::copy_n(probed_.get() + n_probes_, n_probes_, probed_.get());
+            primal = value;
+        }
+        gap = primal - dual_;
+        converged = gap <= limits_.tol * primal;
+        done = converged || all || n_iter >= limits_.max_iter || !std::isfinite(value);
+        if (done) return status;
+        if (!better) {
+            probe(w_.get());
+            by = choice(sampled ? quantile() : much_further * near_);
+            if ((status = survey(w_.get(), by, n_threads, &value)) != Status::ok) return status;
+        }
+        return go_on(by);
+    }
+
+    Status go_on(const Choice& by) {
+        const Rows<T>& X = passes_.X;
+        ptrdiff_t count = 0, entries = 0;
+        for (ptrdiff_t i = 0; i < n_; ++i) {
+            if (!chosen_[i]) continue;
+            ++count;
+            entries += Part<T>::entries(X, i);
+        }
+        const bool fine = exact_ || count <= most_ / 4;
+        exact_ = by.scale == 1;
+        near_ = by.near;
+        const double spread =
+            spreads * std::sqrt(static_cast<double>(width_) / static_cast<double>(most_));
+        shrink_ = exact_ ? open_after_all : std::min(1.0, spread);
+        part_.reset();
+        if (count == 0 || count > n_ / 2 || ++problems_ == most_problems) {
+            exact_ = true;
+            return solve(n_, 0, Settled{w_.get(), nullptr, 0, near_});
+        }
+        part_.reset(new (std::nothrow) Part<T>(X, count, entries));
+        if (!part_ || !*part_) return Status::no_memory;
+        for (ptrdiff_t i = 0; i < n_; ++i)
+            if (chosen_[i]) part_->add(X, problem_, i, by.scale);
+        const double tol = !exact_ ? rough : fine ? 0 : fair;
+        return solve(count, tol, Settled{w_.get(), u_.get(), linear_, by.near / (exact_ ? 1 : 2)});
+    }
+
+    // How far probes are from their hinges at w, and by how much they moved to get there.
+    double probe(const double* at) {
+        const Rows<T> rows = probes_->rows(passes_.X);
+        const Problem problem = probes_->problem(problem_);
+        double *last = probed_.get(), *z = last + n_probes_, sum = 0;
+        passes_.bodies.margins(rows, 0, n_probes_, at, passes_.bias * at[rows.d], z);
+        for (ptrdiff_t t = 0; t < n_probes_; ++t) {
+            const double v = std::fabs(baseline::beyond(problem, t, z[t]));
+            away_[t] = std::isfinite(v) ? v : std::numeric_limits<double>::max();
+            sum += (z[t] - last[t]) * (z[t] - last[t]);
+        }
+        std::sort(away_.get(), away_.get() + n_probes_);
+        return std::sqrt(sum / static_cast<double>(n_probes_));
+    }
+    double quantile() const {
+        return away_[static_cast<ptrdiff_t>(open_after_sample * static_cast<double>(n_probes_))];
+    }
+
+    // Of the rows that are so near, some, if they are too many. One of the probes is among them.
+    Choice choice(double near) {
+        near = std::max(near, away_[0]) * (1 + 1e-9);
+        const ptrdiff_t within =
+            std::upper_bound(away_.get(), away_.get() + n_probes_, near) - away_.get();
+        const double open =
+            static_cast<double>(n_) * static_cast<double>(within) / static_cast<double>(n_probes_);
+        const double scale = std::max(1.0, open / static_cast<double>(most_));
+        return {near, scale, static_cast<std::uint32_t>(4294967295.0 / scale),
+                static_cast<std::uint32_t>(problems_) << 28};
+    }
+
+    // The objective at `at`, and what `by` settles there.
+    Status survey(const double* at, const Choice& by, int n_threads, double* value) {
+        const auto rows = FML_PICK(settle_block);
+        NarrowSums parts[summed_blocks] = {};
+        const Status status = passes_.sweep(at, z_.get(), a_.get(), u_.get(), n_threads,
+                                            [&](ptrdiff_t begin, ptrdiff_t end, ptrdiff_t b) {
+                                                rows(problem_, begin, end, z_.get(), by, a_.get(),
+                                                     chosen_.get(), parts + b);
+                                            });
+        *value = dot(at, at, width_) / 2;
+        linear_ = 0;
+        for (const NarrowSums& part : parts) {
+            *value += part.loss;
+            linear_ += part.linear;
+        }
+        return status;
+    }
+
+    const Problem problem_;
+    const Limits limits_;
+    Passes<T> passes_;
+    const ptrdiff_t n_, width_, most_, n_probes_;
+    Scratch<double> z_, a_, w_, u_;
+    Scratch<double> probed_, away_;  // z of probes at w and at the solution; distances, in order
+    Scratch<unsigned char> chosen_;
+    std::unique_ptr<Part<T>> probes_, part_;
+    std::unique_ptr<Solver> inner_;
+    bool exact_ = false;  // whether the part's rows stand for themselves alone
+    double near_ = 0;     // what was open; 0: the sample
+    double shrink_ = 1;   // from a step to what is open next
+    double linear_ = 0, dual_ = 0, each_ = 0;
+    int before_ = 0, problems_ = 0;
+};
+
+}  // namespace
+
+template <class T> bool worth_narrowing(const Rows<T>& X) {
+    return X.n >= std::max(least_rows, least_each * (X.d + 1));
+}
+template bool worth_narrowing(const Rows<float>&);
+template bool worth_narrowing(const Rows<double>&);
+
+template <class T>
+Solver* narrowing(const Rows<T>& X, const Problem& problem, const Limits& limits) noexcept {
+    return checked(new (std::nothrow) Narrowing<T>(X, problem, limits));
+}
+template Solver* narrowing(const Rows<float>&, const Problem&, const Limits&) noexcept;
+template Solver* narrowing(const Rows<double>&, const Problem&, const Limits&) noexcept;
+
+}  // namespace fastml
