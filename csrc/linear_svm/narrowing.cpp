@@ -30,6 +30,8 @@ constexpr double further = 2, much_further = 4;
 // Gaps relative to the objective, of rows that stand for others, and of the first that do not.
 constexpr double rough = 1e-3, fair = 1e-4;
 constexpr int most_problems = 10;
+// Rows stepped with, a row, after which all are taken: a third of what those may need.
+constexpr double most_steps = 6;
 // Multiply-adds of a round: some ten milliseconds.
 constexpr double round_work = 1e8;
 // From so many rows on, and rows a column.
@@ -111,6 +113,7 @@ template <class T> class Narrowing final : public Solver {
              work += each_) {
             status = inner_->advance(n_threads);
             n_iter = before_ + inner_->n_iter;
+            spent_ += each_;
         }
         return status == Status::ok && inner_->done ? look(n_threads) : status;
     }
@@ -200,9 +203,10 @@ template <class T> class Narrowing final : public Solver {
             spreads * std::sqrt(static_cast<double>(width_) / static_cast<double>(most_));
         shrink_ = exact_ ? open_after_all : std::min(1.0, spread);
         part_.reset();
-        if (count == 0 || count > n_ / 2 || ++problems_ == most_problems) {
+        const double most_spent = most_steps * static_cast<double>(n_ * width_ * width_);
+        if (count == 0 || count > n_ / 2 || ++problems_ == most_problems || spent_ > most_spent) {
             exact_ = true;
-            return solve(n_, 0, Settled{w_.get(), nullptr, 0, near_});
+            return solve(n_, 0, {});
         }
         part_.reset(new (std::nothrow) Part<T>(X, count, entries));
         if (!part_ || !*part_) return Status::no_memory;
@@ -272,7 +276,7 @@ template <class T> class Narrowing final : public Solver {
     bool exact_ = false;  // whether the part's rows stand for themselves alone
     double near_ = 0;     // what was open; 0: the sample
     double shrink_ = 1;   // from a step to what is open next
-    double linear_ = 0, dual_ = 0, each_ = 0;
+    double linear_ = 0, dual_ = 0, each_ = 0, spent_ = 0;
     int before_ = 0, problems_ = 0;
 };
 
