@@ -30,8 +30,9 @@ constexpr double further = 2, much_further = 4;
 // Gaps relative to the objective, of rows that stand for others, and of the first that do not.
 constexpr double rough = 1e-3, fair = 1e-4;
 constexpr int most_problems = 10;
-// Rows stepped with, a row, after which all are taken: a third of what those may need.
-constexpr double most_steps = 6;
+// Rows stepped with, a row, beyond which all are taken: a third of what those may need. A part is
+// expected to need so many steps.
+constexpr double most_steps = 6, expected_steps = 12;
 // Multiply-adds of a round: some ten milliseconds.
 constexpr double round_work = 1e8;
 // From so many rows on, and rows a column.
@@ -203,8 +204,10 @@ template <class T> class Narrowing final : public Solver {
             spreads * std::sqrt(static_cast<double>(width_) / static_cast<double>(most_));
         shrink_ = exact_ ? open_after_all : std::min(1.0, spread);
         part_.reset();
-        const double most_spent = most_steps * static_cast<double>(n_ * width_ * width_);
-        if (count == 0 || count > n_ / 2 || ++problems_ == most_problems || spent_ > most_spent) {
+        const double square = static_cast<double>(width_ * width_),
+                     most_spent = most_steps * static_cast<double>(n_) * square,
+                     next = expected_steps * static_cast<double>(count) * square;
+        if (count == 0 || ++problems_ == most_problems || spent_ + next > most_spent) {
             exact_ = true;
             return solve(n_, 0, {});
         }
