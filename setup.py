@@ -13,6 +13,7 @@ FAMILIES = {
     "als": "als",
     "covariance": "covariance",
     "decision": "decision",
+    "eigen": "eigen",
     "forest": "forest",
     "rows": "rows",
     "cholesky": "cholesky",

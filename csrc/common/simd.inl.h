@@ -11,6 +11,7 @@
 #define FML_UNROLL _Pragma("GCC unroll 16")
 #endif
 #define FML_PREFETCH(p) __builtin_prefetch(p, 0, 2)
+#define FML_PREFETCH_NEXT(p) __builtin_prefetch(p, 0, 3)  // at once, to L1
 
 template <class T> struct Simd;
 template <> struct Simd<float> {
@@ -133,6 +134,7 @@ template <class T, int s> FML_INLINE void exchange(typename Simd<T>::Vec& a,
 #endif
 #define FML_UNROLL
 #define FML_PREFETCH(p)
+#define FML_PREFETCH_NEXT(p)
 
 template <class S> struct Lanes {
     static constexpr int size = FML_VECTOR_BYTES / sizeof(S);

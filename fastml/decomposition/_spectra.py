@@ -19,6 +19,7 @@ from fastml._native import scaling
 from fastml._native.covariance import products, sparse_products
 from fastml._native.gemm import gemm
 from fastml._runtime.blas import product
+from fastml._runtime.eigen import eigenpairs
 from fastml._runtime.sparse import with_short_indices
 from fastml._runtime.threads import n_threads
 from fastml.preprocessing._matrix import readable
@@ -95,14 +96,10 @@ def refuse_infinite(values: Any, X: Any, name: str) -> None:
 def eigen(C: np.ndarray, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues of C in descending order, not negative, and vectors in rows.
 
-    The k largest, or all: where that costs no more, or for k = None.
+    All, with the vectors of the k largest, or of all for k = None.
     """
-    m = len(C)
-    if k is None or m < 150 or 3 * k > m:
-        values, vectors = linalg.eigh(C, driver="evd", check_finite=False)
-    else:
-        values, vectors = linalg.eigh(C, subset_by_index=(m - k, m - 1), check_finite=False)
-    return np.maximum(values[::-1], 0), np.ascontiguousarray(vectors.T[::-1])
+    values, vectors = eigenpairs(C, k)
+    return np.maximum(values, 0), vectors
 
 
 def times(X: np.ndarray, V: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
@@ -205,10 +202,10 @@ def of_columns(X: np.ndarray, mean: np.ndarray, C: np.ndarray, k: int | None) ->
         return _by_svd(X, mean)
     trusted = TRUSTED if X.dtype == np.float64 else TRUSTED_OF_SINGLE
     total = C.trace()
-    squares, vectors = eigen(C, k)
+    squares, vectors = eigen(C, _few(k, len(C)))
     if k is not None and not _is_lost(squares[:k], total, trusted):
         return Spectrum(squares[:k], vectors[:k], total)
-    if len(squares) < len(C):
+    if len(vectors) < len(C):
         squares, vectors = eigen(C)
     safe = _safe(squares, trusted)
     if safe < len(squares):
@@ -228,10 +225,10 @@ def _of_rows(X: np.ndarray, mean: np.ndarray, k: int | None) -> Spectrum:
     if _wants_svd(G, X, k):
         return _by_svd(X, mean)
     total = G.trace()
-    squares, U = eigen(G, k)
+    squares, U = eigen(G, _few(k, n))
     if k is not None and not _is_lost(squares[:k], total, TRUSTED):
         squares, U = squares[:k], U[:k]
-    elif len(squares) < n:
+    elif len(U) < n:
         squares, U = eigen(G)
     if squares[0] == 0:
         return Spectrum(squares, np.eye(len(U), X.shape[1]), total)
@@ -257,6 +254,11 @@ def _again(rest: np.ndarray, found: np.ndarray, largest: float) -> tuple[np.ndar
     vectors -= product(product(vectors, found.T), found)
     Q, R = linalg.qr(vectors.T, mode="economic", overwrite_a=True, check_finite=False)
     return s**2, (Q * np.sign(R.diagonal())).T
+
+
+def _few(k: int | None, m: int) -> int | None:
+    """k, or None where all vectors cost little more, and are there if those do not tell enough."""
+    return None if k is None or m < 150 or 3 * k > m else k
 
 
 def _safe(squares: np.ndarray, trusted: float) -> int:

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh, svd
+from scipy.linalg import svd
 from sklearn import get_config
 from sklearn import kernel_approximation as stock
 from sklearn.utils import check_random_state
@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fastml._runtime.callbacks import fit_context
 from fastml._runtime.dispatch import Unsupported, accelerated
 from fastml._runtime.docs import documented_by
+from fastml._runtime.eigen import eigenpairs
 from fastml._runtime.objects import rows_for
 from fastml._runtime.versioned import Versioned
 from fastml.metrics._kernel_function import is_precomputed
@@ -86,8 +87,8 @@ class Nystroem(Versioned, StockNystroem):
 def _inverse_root(K: np.ndarray, *, symmetric: bool) -> np.ndarray:
     """U max(S, 1e-12)^(-1/2) V for K = U S V, which eigenvectors tell sooner if K is symmetric."""
     if symmetric:
-        values, U = eigh(K, driver="evd", check_finite=False)
-        S, V = abs(values), np.where(values < 0, -U, U).T
+        values, Ut = eigenpairs(K)
+        S, U, V = abs(values), Ut.T, np.where(values[:, None] < 0, -Ut, Ut)
     else:
         U, S, V = svd(K)
     return U / np.sqrt(np.maximum(S, 1e-12)) @ V

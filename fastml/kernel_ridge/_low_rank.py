@@ -4,7 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, eigh, solve_triangular
+from scipy.linalg import cho_factor, solve_triangular
+
+from fastml._runtime.eigen import eigenpairs
 
 BLOCK = 64  # pivots that are chosen at once
 
@@ -46,10 +48,10 @@ class Deflation:
     where F tells nothing (Frangella, Tropp and Udell, 2023)."""
 
     def __init__(self, F: np.ndarray) -> None:
-        values, vectors = eigh(F.T @ F) if F.shape[1] else (np.empty(0), np.empty((0, 0)))
+        values, vectors = eigenpairs(F.T @ F)
         kept = values > np.finfo(np.float64).eps * values.max(initial=0)
         self.values = values[kept]
-        self.U = F @ (vectors[:, kept] / np.sqrt(self.values))
+        self.U = F @ (vectors[kept].T / np.sqrt(self.values))
 
     def __call__(self, B: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         """Times B; alpha is a number for each of its columns."""

@@ -8,6 +8,8 @@ import numpy as np
 from scipy import linalg
 from sklearn.utils import check_array
 
+from fastml._runtime.eigen import eigenpairs
+
 _PANEL = 32
 
 
@@ -265,12 +267,12 @@ def definiteness(A: Any, *, tol: float | None = None) -> Definiteness:
     n = len(A)
     if A.shape != (n, n) or not np.allclose(A, A.T, rtol=0, atol=_unit(A) * abs(A).max()):
         raise ValueError("the matrix is not symmetric: x'Ax is that of (A + A.T) / 2")
-    low, high = (linalg.eigh(A, subset_by_index=[i, i], check_finite=False) for i in (0, n - 1))
-    least, greatest = float(low[0][0]), float(high[0][0])
+    values, vectors = eigenpairs(A)
+    least, greatest = float(values[-1]), float(values[0])
     zero = (_unit(A) if tol is None else tol) * max(abs(least), abs(greatest))
     kind, why = _kind(least, greatest, zero)
     reason = f"eigenvalues from {least:.4g} to {greatest:.4g}: {why}"
-    return Definiteness(kind, least, greatest, np.hstack([low[1], high[1]]), reason)
+    return Definiteness(kind, least, greatest, vectors[[-1, 0]].T, reason)
 
 
 def _kind(least: float, greatest: float, zero: float) -> tuple[str, str]:

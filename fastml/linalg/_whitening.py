@@ -1,7 +1,8 @@
 """What makes the covariance of rows the identity."""
 
 import numpy as np
-from scipy.linalg import eigh
+
+from fastml._runtime.eigen import eigenpairs
 
 
 def standardized(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -19,9 +20,9 @@ def standardized(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def whitening(covariance: np.ndarray) -> np.ndarray:
     """W with W·Wᵀ a (pseudo-)inverse of a covariance, the identity if that is zero."""
     scale, correlations = standardized(covariance)
-    values, vectors = eigh(correlations)
-    kept = values > max(values[-1], 0) * len(values) * np.finfo(np.float64).eps
+    values, vectors = eigenpairs(correlations)
+    kept = values > max(values[0], 0) * len(values) * np.finfo(np.float64).eps
     if not kept.any():
         return np.eye(len(values))
-    roots = vectors[:, kept] / np.sqrt(values[kept])
+    roots = vectors[kept].T / np.sqrt(values[kept])
     return np.ascontiguousarray(roots / np.where(scale > 0, scale, 1)[:, None])

@@ -1,0 +1,64 @@
+#pragma once
+// The stages of symmetric_eigen, and how its matrices lie.
+#include <algorithm>
+
+#include "common/blocks.h"
+#include "common/pool.h"
+#include "common/scratch.h"
+
+namespace fastml {
+
+// Blocks on the diagonal of a matrix that is known above it are there in full, aligned to a cache
+// line: of so many rows and columns.
+template <class T> constexpr ptrdiff_t diagonal_block = 64 / sizeof(T);
+// Columns that Householder's method takes before it updates what is right of them.
+template <class T> constexpr ptrdiff_t panel_columns = 4 * diagonal_block<T>;
+// Reflectors that are applied at once.
+constexpr ptrdiff_t turn_width = block_unit;
+// Rows of results that are one task, and their factors stay in L2.
+constexpr ptrdiff_t strip_rows = block_unit;
+
+// From one row of a work matrix to the next: room for whole tiles to the right of any panel, and not
+// a power of two, or the rows' beginnings would share their places in the caches.
+inline ptrdiff_t row_stride(ptrdiff_t n) {
+    const ptrdiff_t stride = ceil_div(n + 2 * block_unit, block_unit) * block_unit;
+    return stride % 256 ? stride : stride + block_unit;
+}
+
+// T = Q' A Q with diagonal d (n) and off-diagonal e (n - 1), for A (row_stride x row_stride), zero
+// outside of n x n, known on and above the diagonal and in the diagonal's blocks. Reflector j is
+// I - tau[j] v v', where v begins with zeros up to j; it is left in row j of A to the right of the
+// diagonal, its leading 1 as well. Q is the product of all.
+template <class T>
+Status reduce(T* A, ptrdiff_t n, T* d, T* e, T* tau, int n_threads) noexcept;
+
+// A panel's `count` reflectors V and their partners W, rows of which the matrix lacks V'W + W'V, and
+// weights: of V and W in the product with the newest reflector, and in the next row.
+template <class T> struct Panel {
+    const T *V, *W;
+    std::ptrdiff_t ld, count;
+    const T *of_v, *of_w, *next_v, *next_w;
+};
+
+// Eigenvalues d (n), in ascending order by `order`: the r-th is d[order[r]], and its vector row
+// order[r] of Q (n, stride). d, e: of the tridiagonal matrix, and e is lost. `packed`:
+// packed_size(n) values of scratch. Vectors of the `wanted` largest alone are right.
+template <class T>
+Status divide(T* d, T* e, ptrdiff_t n, ptrdiff_t wanted, T* Q, ptrdiff_t stride, ptrdiff_t* order,
+              T* packed, int n_threads) noexcept;
+
+inline ptrdiff_t packed_size(ptrdiff_t n) { return n * (n / 2 + 2 * block_unit); }
+
+// out (k, n): row r is row from[r] of V (stride), times Q' of `reduce`, which left reflectors in A.
+// `packed`: turned_size(n) values of scratch; A's lower triangle is cleared.
+template <class T>
+Status turn_back(T* A, const T* tau, ptrdiff_t n, const T* V, ptrdiff_t stride,
+                 const ptrdiff_t* from, ptrdiff_t k, T* out, T* packed, int n_threads) noexcept;
+
+inline ptrdiff_t turned_size(ptrdiff_t n) {
+    const ptrdiff_t blocks = ceil_div(n, turn_width);
+    return 2 * turn_width *
+           (blocks * (n + 2 * block_unit) - turn_width * blocks * (blocks - 1) / 2);
+}
+
+}  // namespace fastml
