@@ -48,6 +48,11 @@ template <class T> class Division {
     explicit operator bool() const { return at_ && U_; }
 
     Status run() {
+        // What would lose digits to underflow is nothing beside the rest.
+        constexpr T eps = std::numeric_limits<T>::epsilon();
+        constexpr T nothing = std::numeric_limits<T>::min() / eps / eps;
+        for (ptrdiff_t i = 0; i + 1 < n_; ++i)
+            if (std::abs(e_[i]) < nothing) e_[i] = 0;
         // Each cut takes |e| from both its neighbours on the diagonal, before anything else.
         for (ptrdiff_t m = n_; m > leaf_rows; m = ceil_div(m, 2)) ++depth_;
         ptrdiff_t shared = 0;  // levels whose subproblems all threads share
@@ -84,13 +89,21 @@ template <class T> class Division {
     void leaf(ptrdiff_t first, ptrdiff_t end) const {
         const ptrdiff_t m = end - first;
         T* Q = Q_ + first * stride_ + first;
+        T d[leaf_rows], e[leaf_rows] = {};
+        std::copy(d_ + first, d_ + end, d);
+        std::copy(e_ + first, e_ + end - 1, e);
+        // Upside down, if that puts what is small first, where QL steps keep its digits.
+        const bool turned = std::abs(d[m - 1]) < std::abs(d[0]);
+        if (turned) {
+            std::reverse(d, d + m);
+            std::reverse(e, e + m - 1);
+        }
         for (ptrdiff_t i = 0; i < m; ++i) {
             std::fill_n(Q + i * stride_, m, T(0));
-            Q[i * stride_ + i] = 1;
+            Q[i * stride_ + (turned ? m - 1 - i : i)] = 1;
         }
-        T e[leaf_rows + 1] = {};
-        std::copy(e_ + first, e_ + end - 1, e);
-        FML_PICK(small_tridiagonal<T>)(d_ + first, e, m, Q, stride_);
+        FML_PICK(small_tridiagonal<T>)(d, e, m, Q, stride_);
+        std::copy(d, d + m, d_ + first);
         sort(first, end);
     }
 
@@ -140,10 +153,9 @@ template <class T> class Division {
     // Leaves out poles without weight, and of poles that are equal to rounding turns the weight of
     // one to the other. What is left: `poles`, `weights` (their z) and `slot`, in ascending order.
     ptrdiff_t deflate(ptrdiff_t first, ptrdiff_t cut, ptrdiff_t end, T rho) const {
-        T most = 0, *z = at_.z.get();
-        for (ptrdiff_t i = first; i < end; ++i)
-            most = std::max({most, std::abs(d_[i]), std::abs(z[i])});
-        const T small = 8 * std::numeric_limits<T>::epsilon() * most;
+        T most = rho, *z = at_.z.get();
+        for (ptrdiff_t i = first; i < end; ++i) most = std::max(most, std::abs(d_[i]));
+        const T small = 2 * std::numeric_limits<T>::epsilon() * most;
         const auto turn = FML_PICK(turn_rows<T>);
         ptrdiff_t k = 0, held = -1;
         const auto keep = [&](ptrdiff_t i) {

@@ -218,10 +218,12 @@ template <class T> void small_tridiagonal(T* d, T* e, std::ptrdiff_t m, T* Q, st
         for (int step = 0; step < 100; ++step) {
             std::ptrdiff_t end = l;
             for (; end + 1 < m; ++end) {
-                const T both =
-                    (d[end] < 0 ? -d[end] : d[end]) + (d[end + 1] < 0 ? -d[end + 1] : d[end + 1]);
+                const T here = d[end] < 0 ? -d[end] : d[end];
+                const T next = d[end + 1] < 0 ? -d[end + 1] : d[end + 1];
                 const T off = e[end] < 0 ? -e[end] : e[end];
-                if (off <= eps * both / 2 || off <= eps * eps * size) break;
+                // By their product: small eigenvalues of graded matrices keep digits.
+                if (off <= eps / 2 * std::sqrt(here) * std::sqrt(next) || off <= eps * eps * size)
+                    break;
             }
             if (end == l) break;
             T g = (d[l + 1] - d[l]) / (2 * e[l]);

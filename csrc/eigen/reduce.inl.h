@@ -128,10 +128,10 @@ template <class T> void reflector(T* x, std::ptrdiff_t m, T* beta, T* tau) {
                 return;
             }
             // Beside a large x[0] what is lost is lost to rounding anyway.
-            if (x[0] * x[0] < small) {
+            if (x[0] * x[0] < small && scale < up * up) {
                 for (std::ptrdiff_t i = 0; i < m; ++i) x[i] *= up;
                 scale *= up;
-                if (scale < std::numeric_limits<T>::max() / up) continue;
+                continue;
             }
         }
         const T alpha = x[0], size = std::sqrt(alpha * alpha + square);
