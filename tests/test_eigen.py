@@ -7,16 +7,16 @@ import time
 
 import numpy as np
 import pytest
-from fastml._native.eigen import symmetric_eigen, work_size
 from suites.harness import run_python
 
-from fastml._runtime.eigen import eigenpairs
+from fastml._native import eigen
+from fastml._runtime.eigen import Tridiagonal, eigenpairs
 
 DTYPES = (np.float32, np.float64)
 SIZES = [1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 32, 33, 34, 47, 48, 49, 64, 65, 97, 130, 257, 401, 700]
 
 
-def symmetric_eigen_naive(A):
+def eigenpairs_naive(A):
     values, vectors = np.linalg.eigh(A.astype(np.float64))
     return values[::-1], vectors.T[::-1]
 
@@ -25,7 +25,9 @@ def run(A, k, threads):
     n = len(A)
     values, vectors = np.full(n, np.nan, A.dtype), np.full((k, n), np.nan, A.dtype)
     # What scratch memory holds before is of no account.
-    symmetric_eigen(A, values, vectors, np.full(work_size(n), np.nan, A.dtype), threads)
+    work = np.full(eigen.work_size(n), np.nan, A.dtype)
+    eigen.tridiagonal_form(A, work, threads)
+    eigen.eigenpairs(values, vectors, work, threads)
     return values, vectors
 
 
@@ -41,7 +43,7 @@ def check(A, k=None, slack=1.0):
     size = float(abs(A).max()) or 1.0
     exact, V = A.astype(np.float64) / size, vectors.astype(np.float64)
     values = values.astype(np.float64) / size
-    expected, _ = symmetric_eigen_naive(exact)
+    expected, _ = eigenpairs_naive(exact)
     rounding = slack * np.finfo(A.dtype).eps
     norm = max(abs(expected).max(), np.finfo(np.float64).tiny)
     assert abs(values - expected).max() <= rounding * norm * (10 + n**0.5 * 3)
@@ -127,8 +129,10 @@ def test_any_size_of_entries(n, power):
     if power > -1000:
         check(scaled)
     values, vectors = run(scaled, n, 1)
-    expected, _ = symmetric_eigen_naive(A)
-    np.testing.assert_allclose(np.ldexp(values, -power), expected, atol=1e-13 if power > -1000 else 1)
+    expected, _ = eigenpairs_naive(A)
+    np.testing.assert_allclose(
+        np.ldexp(values, -power), expected, atol=1e-13 if power > -1000 else 1
+    )
     assert np.isfinite(vectors).all()
 
 
@@ -180,6 +184,27 @@ def test_any_layout(dtype):
     values, vectors = eigenpairs(np.empty((0, 0), dtype))
     assert values.shape == (0,)
     assert vectors.shape == (0, 0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_count_below(dtype):
+    for n in (1, 2, 50, 300):
+        form = Tridiagonal(with_spectrum(np.linspace(0.1, 10, n)).astype(dtype))
+        for part in (1e-3, 0.3333, 0.5, 2.0):
+            expected = np.count_nonzero(
+                np.linspace(0.1, 10, n) < part * np.linspace(0.1, 10, n)[-1]
+            )
+            assert abs(form.count_below(part) - expected) <= 1
+    assert Tridiagonal(np.zeros((9, 9), dtype)).count_below(0.5) == 0
+    assert Tridiagonal(-np.eye(9, dtype=dtype)).count_below(0.5) == 0
+    assert Tridiagonal(np.full((9, 9), np.nan, dtype)).count_below(0.5) == 0
+
+
+def test_vectors_as_often_as_wanted():
+    form = Tridiagonal(normal(200))
+    few, all_, again = form.eigenpairs(20), form.eigenpairs(), form.eigenpairs()
+    np.testing.assert_array_equal(few[1], all_[1][:20])
+    np.testing.assert_array_equal(all_[1], again[1])
 
 
 def test_interrupted():

@@ -6,8 +6,11 @@ from fastml._native.runtime cimport Status, bind_pool, check, the_pool
 
 cdef extern from "eigen/eigen.h" namespace "fastml" nogil:
     Py_ssize_t eigen_work(Py_ssize_t) noexcept
-    Status c_symmetric_eigen "fastml::symmetric_eigen"[T](
-        const T*, Py_ssize_t, Py_ssize_t, T*, T*, T*, int) noexcept
+    Status c_tridiagonal_form "fastml::tridiagonal_form"[T](
+        const T*, Py_ssize_t, T*, int) noexcept
+    Py_ssize_t c_count_below "fastml::count_below"[T](T, Py_ssize_t, const T*) noexcept
+    Status c_eigenpairs "fastml::eigenpairs"[T](
+        Py_ssize_t, Py_ssize_t, T*, T*, T*, int) noexcept
 
 bind_pool(the_pool())
 
@@ -16,11 +19,30 @@ def work_size(Py_ssize_t n):
     return eigen_work(n)
 
 
-def symmetric_eigen(
+def tridiagonal_form(
     const floating[:, ::1] A,     # IN (n, n), on and above the diagonal
+    floating[::1] work,           # OUT (work_size(n),)
+    int n_threads,
+):
+    """Leave the tridiagonal form of A in `work`."""
+    cdef Status status
+    with nogil:
+        status = c_tridiagonal_form(&A[0, 0], A.shape[0], &work[0], n_threads)
+    check(status)
+
+
+def count_below(double part, Py_ssize_t n, const floating[::1] work):
+    """How many eigenvalues are below `part` times the greatest."""
+    cdef Py_ssize_t count
+    with nogil:
+        count = c_count_below(<floating>part, n, &work[0])
+    return count
+
+
+def eigenpairs(
     floating[::1] values,         # OUT (n,)
     floating[:, ::1] vectors,     # OUT (k, n)
-    floating[::1] work,           # scratch, (work_size(n),)
+    floating[::1] work,           # IN, OUT, as tridiagonal_form left it
     int n_threads,
 ):
     """Write eigenvalues in descending order, and vectors of the k largest in rows."""
@@ -29,6 +51,6 @@ def symmetric_eigen(
     if vectors.shape[0]:
         rows = &vectors[0, 0]
     with nogil:
-        status = c_symmetric_eigen(&A[0, 0], A.shape[0], vectors.shape[0], &values[0], rows,
-                                   &work[0], n_threads)
+        status = c_eigenpairs(values.shape[0], vectors.shape[0], &values[0], rows, &work[0],
+                              n_threads)
     check(status)

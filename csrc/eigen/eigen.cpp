@@ -40,56 +40,115 @@ Status greatest(const T* A, ptrdiff_t n, T* parts, T* most, int n_threads) {
     return status;
 }
 
+// How many eigenvalues of a tridiagonal matrix are below x, by Sturm's sequence.
+template <class T> ptrdiff_t below(const T* d, const T* e, ptrdiff_t n, T x) {
+    constexpr T least = std::numeric_limits<T>::min();
+    ptrdiff_t count = 0;
+    T q = 1;
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        q = d[i] - x - (i ? e[i - 1] * (e[i - 1] / q) : T(0));
+        if (std::abs(q) < least) q = -least;
+        count += q < 0;
+    }
+    return count;
+}
+
+// What lies in `work`, from a cache line on, wherever the caller's memory begins.
+template <class T> struct Form {
+    ptrdiff_t stride;
+    T *d, *e, *tau, *factor, *matrix, *Q, *packed;
+    Form(T* work, ptrdiff_t n) : stride(row_stride(n)) {
+        d = reinterpret_cast<T*>((reinterpret_cast<std::uintptr_t>(work) + 63) &
+                                 ~std::uintptr_t{63});
+        e = d + n;
+        tau = e + n;
+        factor = tau + n;
+        matrix = d + aligned(3 * n + 1);
+        Q = matrix + stride * stride;
+        packed = Q + n * stride;
+    }
+};
+
 }  // namespace
 
 std::ptrdiff_t eigen_work(std::ptrdiff_t n) noexcept {
     const ptrdiff_t stride = row_stride(n);
-    return stride * stride + n * stride + std::max(packed_size(n), turned_size(n)) + 48;
+    return aligned(3 * n + 1) + stride * stride + n * stride +
+           std::max(packed_size(n), turned_size(n)) + 64;
 }
 
 template <class T>
-Status symmetric_eigen(const T* A, ptrdiff_t n, ptrdiff_t k, T* values, T* vectors, T* work,
-                       int n_threads) noexcept {
-    const ptrdiff_t stride = row_stride(n);
-    // On a cache line, wherever the caller's memory begins.
-    T* matrix =
-        reinterpret_cast<T*>((reinterpret_cast<std::uintptr_t>(work) + 63) & ~std::uintptr_t{63});
-    T *Q = matrix + stride * stride, *packed = Q + n * stride;
-    Scratch<T> lines(3 * n);
-    Scratch<ptrdiff_t> order(2 * n);
-    if (!lines || !order) return Status::no_memory;
-    T *d = lines.get(), *e = d + n, *tau = e + n, most;
+Status tridiagonal_form(const T* A, ptrdiff_t n, T* work, int n_threads) noexcept {
+    const Form<T> form(work, n);
     const int threads = threads_for(static_cast<double>(n) * n, n_threads);
-    Status status = greatest(A, n, d, &most, threads);
+    T most;
+    Status status = greatest(A, n, form.d, &most, threads);
     if (status != Status::ok) return status;
     if (most != most) {
-        std::fill_n(values, n, most);
-        std::fill_n(vectors, k * n, most);
+        *form.factor = most;
         return Status::ok;
     }
-    const T factor = factor_for(most);
+    const T factor = *form.factor = factor_for(most);
+    const ptrdiff_t stride = form.stride;
     status = parallel(stride, threads, [&](ptrdiff_t i, int) {
-        T* row = matrix + i * stride;
+        T* row = form.matrix + i * stride;
         std::fill_n(row, stride, T(0));
         if (i >= n) return;
         const ptrdiff_t block = i / diagonal_block<T> * diagonal_block<T>;
         for (ptrdiff_t j = block; j < i; ++j) row[j] = A[j * n + i] * factor;
         for (ptrdiff_t j = i; j < n; ++j) row[j] = A[i * n + j] * factor;
     });
-    if (status == Status::ok) status = reduce(matrix, n, d, e, tau, n_threads);
-    if (status == Status::ok)
-        status = divide(d, e, n, k, Q, stride, order.get(), packed, n_threads);
+    if (status != Status::ok) return status;
+    return reduce(form.matrix, n, form.d, form.e, form.tau, n_threads);
+}
+
+template <class T> ptrdiff_t count_below(T part, ptrdiff_t n, const T* work) noexcept {
+    const Form<T> form(const_cast<T*>(work), n);
+    if (*form.factor != *form.factor) return 0;
+    T low = 0, high = 0;
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        const T left = i ? std::abs(form.e[i - 1]) : T(0);
+        const T right = i + 1 < n ? std::abs(form.e[i]) : T(0);
+        high = std::max(high, std::abs(form.d[i]) + left + right);
+    }
+    for (int step = 0; step < 40; ++step) {
+        const T middle = low + (high - low) / 2;
+        (below(form.d, form.e, n, middle) < n ? low : high) = middle;
+    }
+    return low > 0 ? below(form.d, form.e, n, part * low) : 0;
+}
+
+template <class T>
+Status eigenpairs(ptrdiff_t n, ptrdiff_t k, T* values, T* vectors, T* work,
+                  int n_threads) noexcept {
+    const Form<T> form(work, n);
+    if (*form.factor != *form.factor) {
+        std::fill_n(values, n, *form.factor);
+        std::fill_n(vectors, k * n, *form.factor);
+        return Status::ok;
+    }
+    Scratch<T> lines(2 * n);
+    Scratch<ptrdiff_t> order(2 * n);
+    if (!lines || !order) return Status::no_memory;
+    T *d = lines.get(), *e = d + n;
+    std::copy_n(form.d, n, d);
+    std::copy_n(form.e, n - 1, e);
+    const Status status =
+        divide(d, e, n, k, form.Q, form.stride, order.get(), form.packed, n_threads);
     if (status != Status::ok) return status;
     for (ptrdiff_t r = 0; r < n; ++r) {
         order[n + r] = order[n - 1 - r];
-        values[r] = d[order[n - 1 - r]] / factor;
+        values[r] = d[order[n - 1 - r]] / *form.factor;
     }
-    return turn_back(matrix, tau, n, Q, stride, order.get() + n, k, vectors, packed, n_threads);
+    return turn_back(form.matrix, form.tau, n, form.Q, form.stride, order.get() + n, k, vectors,
+                     form.packed, n_threads);
 }
 
-template Status symmetric_eigen(const float*, ptrdiff_t, ptrdiff_t, float*, float*, float*,
-                                int) noexcept;
-template Status symmetric_eigen(const double*, ptrdiff_t, ptrdiff_t, double*, double*, double*,
-                                int) noexcept;
+#define FML_INSTANTIATE(T)                                                   \
+    template Status tridiagonal_form(const T*, ptrdiff_t, T*, int) noexcept; \
+    template ptrdiff_t count_below(T, ptrdiff_t, const T*) noexcept;         \
+    template Status eigenpairs(ptrdiff_t, ptrdiff_t, T*, T*, T*, int) noexcept;
+FML_INSTANTIATE(float)
+FML_INSTANTIATE(double)
 
 }  // namespace fastml

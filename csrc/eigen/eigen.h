@@ -5,19 +5,26 @@
 
 namespace fastml {
 
-// Rows that `work` of symmetric_eigen is long for n: see there.
+// Symmetric eigenproblems in two steps: Householder's tridiagonal form, then divide and conquer (Gu
+// and Eisenstat, SIAM J. Matrix Anal. Appl. 16, 1995), whose vectors are turned back. Errors are of
+// LAPACK's order: eps |A| n in values and residuals, eps n in orthogonality. Entries may be of any
+// size. Where one is NaN or infinite all results are. The same bits for any n_threads.
+
+// Values of `work`, which is where the first step leaves what the second needs.
 std::ptrdiff_t eigen_work(std::ptrdiff_t n) noexcept;
 
-// Eigenvalues of a symmetric A (n, n), in C order and of which what is on and above the diagonal is
-// read, all of them in descending order, and vectors of the k largest as the rows of `vectors`
-// (k, n), 0 <= k <= n, n >= 1. `work`: eigen_work(n) values of scratch.
-//
-// Householder's tridiagonal form, then divide and conquer (Gu and Eisenstat, SIAM J. Matrix Anal.
-// Appl. 16, 1995), whose vectors are turned back. Errors are of LAPACK's order: eps |A| n in values
-// and residuals, eps n in orthogonality. Entries may be of any size. Where one is NaN or infinite
-// all results are NaN. The same bits for any n_threads.
+// The tridiagonal form of a symmetric A (n, n), in C order and of which what is on and above the
+// diagonal is read; n >= 1.
 template <class T>
-Status symmetric_eigen(const T* A, std::ptrdiff_t n, std::ptrdiff_t k, T* values, T* vectors,
-                       T* work, int n_threads) noexcept;
+Status tridiagonal_form(const T* A, std::ptrdiff_t n, T* work, int n_threads) noexcept;
+
+// How many eigenvalues are below `part` times the greatest; 0 if that is not positive.
+template <class T> std::ptrdiff_t count_below(T part, std::ptrdiff_t n, const T* work) noexcept;
+
+// All eigenvalues in descending order, and vectors of the k largest as the rows of `vectors` (k, n),
+// 0 <= k <= n. As often as wanted.
+template <class T>
+Status eigenpairs(std::ptrdiff_t n, std::ptrdiff_t k, T* values, T* vectors, T* work,
+                  int n_threads) noexcept;
 
 }  // namespace fastml

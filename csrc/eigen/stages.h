@@ -1,5 +1,5 @@
 #pragma once
-// The stages of symmetric_eigen, and how its matrices lie.
+// The stages of an eigenproblem, and how its matrices lie.
 #include <algorithm>
 
 #include "common/blocks.h"

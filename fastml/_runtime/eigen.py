@@ -4,22 +4,38 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastml._native.eigen import symmetric_eigen, work_size
+from fastml._native import eigen
 from fastml._runtime.threads import n_threads
 
 
-def eigenpairs(A: np.ndarray, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """All eigenvalues of A in descending order, and the vectors of the k largest, in rows.
+class Tridiagonal:
+    """The tridiagonal form of a symmetric matrix in float32 or float64, half of its eigenproblem."""
 
-    A is symmetric, in float32 or float64, and so is what comes back: all NaN if an entry of A is
-    NaN or infinite.
-    """
-    n = len(A)
-    values, vectors = np.empty(n, A.dtype), np.empty((n if k is None else k, n), A.dtype)
-    if n:
-        # Half of A is read: as well that of its transpose, which is the same.
-        A = np.ascontiguousarray(A.T if A.flags.f_contiguous else A)
+    def __init__(self, A: np.ndarray) -> None:
+        self.n = len(A)
         # Not the kernel's own: NumPy asks for large pages, which halves the time of large problems.
-        work = np.empty(work_size(n), A.dtype)
-        symmetric_eigen(A, values, vectors, work, n_threads())
-    return values, vectors
+        self.work = np.empty(eigen.work_size(self.n) if self.n else 0, A.dtype)
+        if self.n:
+            # Half of A is read: as well that of its transpose, which is the same.
+            A = np.ascontiguousarray(A.T if A.flags.f_contiguous else A)
+            eigen.tridiagonal_form(A, self.work, n_threads())
+
+    def count_below(self, part: float) -> int:
+        """How many eigenvalues are below `part` times the greatest; 0 if that is not positive."""
+        return eigen.count_below(part, self.n, self.work) if self.n else 0
+
+    def eigenpairs(self, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """All eigenvalues in descending order, and the vectors of the k largest, in rows.
+
+        All are NaN if an entry of the matrix is NaN or infinite.
+        """
+        n, dtype = self.n, self.work.dtype
+        values, vectors = np.empty(n, dtype), np.empty((n if k is None else k, n), dtype)
+        if n:
+            eigen.eigenpairs(values, vectors, self.work, n_threads())
+        return values, vectors
+
+
+def eigenpairs(A: np.ndarray, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """As those of A's tridiagonal form."""
+    return Tridiagonal(A).eigenpairs(k)

@@ -19,7 +19,7 @@ from fastml._native import scaling
 from fastml._native.covariance import products, sparse_products
 from fastml._native.gemm import gemm
 from fastml._runtime.blas import product
-from fastml._runtime.eigen import eigenpairs
+from fastml._runtime.eigen import Tridiagonal
 from fastml._runtime.sparse import with_short_indices
 from fastml._runtime.threads import n_threads
 from fastml.preprocessing._matrix import readable
@@ -98,7 +98,10 @@ def eigen(C: np.ndarray, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
 
     All, with the vectors of the k largest, or of all for k = None.
     """
-    values, vectors = eigenpairs(C, k)
+    return _not_negative(*Tridiagonal(C).eigenpairs(k))
+
+
+def _not_negative(values: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.maximum(values, 0), vectors
 
 
@@ -146,47 +149,13 @@ def spectrum(X: np.ndarray, mean: np.ndarray, k: int | None = None) -> Spectrum:
     return of_columns(X, mean, C, k)
 
 
-def _wants_svd(C: np.ndarray, X: np.ndarray, k: int | None) -> bool:
-    """Whether most of the spectrum of X, near to square, is lost in C, its product."""
+def _wants_svd(form: Tridiagonal, X: np.ndarray, k: int | None) -> bool:
+    """Whether most of the spectrum of X, near to square, is lost in the product that `form` is of."""
     few, many = sorted(X.shape)
     nearly_all = k is None or 3 * k > few
     if not (X.dtype == np.float64 and nearly_all and few >= 500 and many < NEARLY_SQUARE * few):
         return False
-    scale = C.diagonal().max()
-    if not scale > 0:
-        return False
-    with np.errstate(under="ignore"):
-        rough = (C / scale).astype(np.float32)  # enough to count by, in half of the time
-    try:
-        return 2 * _count_below(TRUSTED * _greatest(rough), rough) > few
-    except linalg.LinAlgError:  # rounding left it no positive definite matrix
-        return 2 * _count_below(TRUSTED * _greatest(C), C) > few
-
-
-def _count_below(bound: float, C: np.ndarray) -> float:
-    """About how many eigenvalues of C are below a bound, for a fraction of an eigenproblem.
-
-    By the slope of the logarithm of the determinant of C + b I between b = bound / 2 and 2 bound,
-    which is 1 for eigenvalues far below the bound, and 0 for those far above.
-    """
-    if bound == 0:
-        return 0.0
-    found = []
-    for shift in (bound / 2, 2 * bound):
-        more = C.T.copy(order="F")
-        more.flat[:: len(C) + 1] += shift
-        R = linalg.cholesky(more, overwrite_a=True, check_finite=False)
-        found.append(2 * np.log(R.diagonal()).sum(dtype=np.float64))
-    return float(found[1] - found[0]) / np.log(4)
-
-
-def _greatest(C: np.ndarray) -> float:
-    """About the greatest eigenvalue of C, or somewhat less."""
-    times = linalg.blas.dsymv if C.dtype == np.float64 else linalg.blas.ssymv
-    v = np.random.default_rng(0).standard_normal(len(C)).astype(C.dtype)
-    for _ in range(8):
-        v = times(1.0, C.T, v / (np.linalg.norm(v) or 1.0))
-    return float(np.linalg.norm(v))
+    return 2 * form.count_below(TRUSTED) > few
 
 
 def _by_svd(X: np.ndarray, mean: np.ndarray) -> Spectrum:
@@ -198,15 +167,16 @@ def _by_svd(X: np.ndarray, mean: np.ndarray) -> Spectrum:
 
 def of_columns(X: np.ndarray, mean: np.ndarray, C: np.ndarray, k: int | None) -> Spectrum:
     """From C = (X - mean)'(X - mean)."""
-    if _wants_svd(C, X, k):
+    form = Tridiagonal(C)
+    if _wants_svd(form, X, k):
         return _by_svd(X, mean)
     trusted = TRUSTED if X.dtype == np.float64 else TRUSTED_OF_SINGLE
     total = C.trace()
-    squares, vectors = eigen(C, _few(k, len(C)))
+    squares, vectors = _not_negative(*form.eigenpairs(_few(k, len(C))))
     if k is not None and not _is_lost(squares[:k], total, trusted):
         return Spectrum(squares[:k], vectors[:k], total)
     if len(vectors) < len(C):
-        squares, vectors = eigen(C)
+        squares, vectors = _not_negative(*form.eigenpairs())
     safe = _safe(squares, trusted)
     if safe < len(squares):
         rest = np.empty((len(X), len(vectors) - safe))
@@ -222,14 +192,15 @@ def _of_rows(X: np.ndarray, mean: np.ndarray, k: int | None) -> Spectrum:
     n = len(X)
     G = np.empty((n, n))
     products(readable(X), mean.astype(np.float64), True, np.empty(n), G, n_threads())
-    if _wants_svd(G, X, k):
+    form = Tridiagonal(G)
+    if _wants_svd(form, X, k):
         return _by_svd(X, mean)
     total = G.trace()
-    squares, U = eigen(G, _few(k, n))
+    squares, U = _not_negative(*form.eigenpairs(_few(k, n)))
     if k is not None and not _is_lost(squares[:k], total, TRUSTED):
         squares, U = squares[:k], U[:k]
     elif len(U) < n:
-        squares, U = eigen(G)
+        squares, U = _not_negative(*form.eigenpairs())
     if squares[0] == 0:
         return Spectrum(squares, np.eye(len(U), X.shape[1]), total)
     safe = _safe(squares, TRUSTED)
