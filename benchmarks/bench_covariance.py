@@ -4,7 +4,8 @@ import pytest
 
 from fastml._bench.cases.covariance import case, factor_case, sparse_case
 
-SHAPES = ((1_000_000, 50), (200_000, 200), (50_000, 500), (2_000, 2_000), (500, 5_000), (150, 4))
+TALL = ((1_000_000, 50), (200_000, 200), (50_000, 500), (150, 4))
+SHAPES = (*TALL, (500, 500), (1_000, 1_000), (2_000, 2_000), (500, 5_000))
 DTYPES = ("float64", "float32")
 METHODS = ("randomized", "lapack")
 

@@ -130,9 +130,8 @@ def test_any_size_of_entries(n, power):
         check(scaled)
     values, vectors = run(scaled, n, 1)
     expected, _ = eigenpairs_naive(A)
-    np.testing.assert_allclose(
-        np.ldexp(values, -power), expected, atol=1e-13 if power > -1000 else 1
-    )
+    atol = 1e-13 if power > -1000 else 1
+    np.testing.assert_allclose(np.ldexp(values, -power), expected, atol=atol)
     assert np.isfinite(vectors).all()
 
 
@@ -189,11 +188,10 @@ def test_any_layout(dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_count_below(dtype):
     for n in (1, 2, 50, 300):
-        form = Tridiagonal(with_spectrum(np.linspace(0.1, 10, n)).astype(dtype))
+        values = np.linspace(0.1, 10, n)
+        form = Tridiagonal(with_spectrum(values).astype(dtype))
         for part in (1e-3, 0.3333, 0.5, 2.0):
-            expected = np.count_nonzero(
-                np.linspace(0.1, 10, n) < part * np.linspace(0.1, 10, n)[-1]
-            )
+            expected = np.count_nonzero(values < part * values[-1])
             assert abs(form.count_below(part) - expected) <= 1
     assert Tridiagonal(np.zeros((9, 9), dtype)).count_below(0.5) == 0
     assert Tridiagonal(-np.eye(9, dtype=dtype)).count_below(0.5) == 0

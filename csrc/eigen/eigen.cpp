@@ -64,7 +64,7 @@ template <class T> struct Form {
         tau = e + n;
         factor = tau + n;
         matrix = d + aligned(3 * n + 1);
-        Q = matrix + stride * stride;
+        Q = matrix + work_rows(n) * stride;
         packed = Q + n * stride;
     }
 };
@@ -73,7 +73,7 @@ template <class T> struct Form {
 
 std::ptrdiff_t eigen_work(std::ptrdiff_t n) noexcept {
     const ptrdiff_t stride = row_stride(n);
-    return aligned(3 * n + 1) + stride * stride + n * stride +
+    return aligned(3 * n + 1) + (work_rows(n) + n) * stride +
            std::max(packed_size(n), turned_size(n)) + 64;
 }
 
@@ -90,7 +90,7 @@ Status tridiagonal_form(const T* A, ptrdiff_t n, T* work, int n_threads) noexcep
     }
     const T factor = *form.factor = factor_for(most);
     const ptrdiff_t stride = form.stride;
-    status = parallel(stride, threads, [&](ptrdiff_t i, int) {
+    status = parallel(work_rows(n), threads, [&](ptrdiff_t i, int) {
         T* row = form.matrix + i * stride;
         std::fill_n(row, stride, T(0));
         if (i >= n) return;

@@ -21,11 +21,13 @@ constexpr ptrdiff_t strip_rows = block_unit;
 // From one row of a work matrix to the next: room for whole tiles to the right of any panel, and not
 // a power of two, or the rows' beginnings would share their places in the caches.
 inline ptrdiff_t row_stride(ptrdiff_t n) {
-    const ptrdiff_t stride = ceil_div(n + 2 * block_unit, block_unit) * block_unit;
-    return stride % 256 ? stride : stride + block_unit;
+    const ptrdiff_t stride = ceil_div(n + 64, 16) * 16;
+    return stride % 256 ? stride : stride + 16;
 }
+// Rows of a work matrix: blocks on the diagonal are whole, and a few rows more are read.
+inline ptrdiff_t work_rows(ptrdiff_t n) { return ceil_div(n, 16) * 16 + 16; }
 
-// T = Q' A Q with diagonal d (n) and off-diagonal e (n - 1), for A (row_stride x row_stride), zero
+// T = Q' A Q with diagonal d (n) and off-diagonal e (n - 1), for A (work_rows, row_stride), zero
 // outside of n x n, known on and above the diagonal and in the diagonal's blocks. Reflector j is
 // I - tau[j] v v', where v begins with zeros up to j; it is left in row j of A to the right of the
 // diagonal, its leading 1 as well. Q is the product of all.

@@ -33,6 +33,9 @@ Status turn_back(T* A, const T* tau, ptrdiff_t n, const T* V, ptrdiff_t stride,
                  const ptrdiff_t* from, ptrdiff_t k, T* out, T* packed, int n_threads) noexcept {
     const ptrdiff_t ld = row_stride(n), blocks = ceil_div(n - 1, turn_width);
     n_threads = threads_for(2.0 * n * n * k, n_threads);
+    // Of few rows threads have the same share only if strips are short; of many, long ones read
+    // reflectors less often.
+    const ptrdiff_t strip = k < 1024 ? strip_rows / 2 : strip_rows;
     constexpr ptrdiff_t square = turn_width * turn_width;
     Scratch<T> factors(n_threads * square), products(n_threads * strip_rows * turn_width);
     if (!factors || !products) return Status::no_memory;
@@ -50,8 +53,8 @@ Status turn_back(T* A, const T* tau, ptrdiff_t n, const T* V, ptrdiff_t stride,
              packed + at.at + turn_width * at.m);
     });
     if (status != Status::ok) return status;
-    return parallel(ceil_div(k, strip_rows), n_threads, [&](ptrdiff_t s, int worker) {
-        const ptrdiff_t first = s * strip_rows, rows = std::min(strip_rows, k - first);
+    return parallel(ceil_div(k, strip), n_threads, [&](ptrdiff_t s, int worker) {
+        const ptrdiff_t first = s * strip, rows = std::min(strip, k - first);
         for (ptrdiff_t r = first; r < first + rows; ++r)
             std::copy_n(V + from[r] * stride, n, out + r * n);
         for (ptrdiff_t b = blocks - 1; b >= 0; --b) {

@@ -9,7 +9,7 @@ from fastml._runtime.threads import n_threads
 
 
 class Tridiagonal:
-    """The tridiagonal form of a symmetric matrix in float32 or float64, half of its eigenproblem."""
+    """The tridiagonal form of a symmetric matrix, in float32 or float64: half of its problem."""
 
     def __init__(self, A: np.ndarray) -> None:
         self.n = len(A)

@@ -150,7 +150,7 @@ def spectrum(X: np.ndarray, mean: np.ndarray, k: int | None = None) -> Spectrum:
 
 
 def _wants_svd(form: Tridiagonal, X: np.ndarray, k: int | None) -> bool:
-    """Whether most of the spectrum of X, near to square, is lost in the product that `form` is of."""
+    """Whether most of the spectrum of X, near to square, is lost in its product."""
     few, many = sorted(X.shape)
     nearly_all = k is None or 3 * k > few
     if not (X.dtype == np.float64 and nearly_all and few >= 500 and many < NEARLY_SQUARE * few):
