@@ -204,6 +204,39 @@ template <class T> void turn_rows(T* x, T* y, std::ptrdiff_t n, T c, T s) {
     }
 }
 
+// The eigenpair of greater size of [[a, b], [b, c]], b not 0, and the other value; (c1, s1) of length
+// 1. Where a and c are equal to rounding, so are its entries in size: a step of QL is less even.
+template <class T> void pair_of_two(T a, T b, T c, T* first, T* second, T* c1, T* s1) {
+    T off = a - c;
+    const T sum = a + c, twice = 2 * b, half = twice < 0 ? -twice : twice;
+    // Not told from 0 by the rounding of what a and c come from.
+    if (off * off <=
+        16 * std::numeric_limits<T>::epsilon() * std::numeric_limits<T>::epsilon() * twice * twice)
+        off = 0;
+    const T gap = off < 0 ? -off : off, top = gap > half ? gap : half,
+            less = gap > half ? half : gap;
+    const T root = top * std::sqrt(1 + (less / top) * (less / top));
+    const bool a_greater = (a < 0 ? -a : a) > (c < 0 ? -c : c);
+    *first = sum < 0 ? (sum - root) / 2 : (sum + root) / 2;
+    *second = sum == 0 ? -root / 2
+                       : ((a_greater ? a : c) / *first) * (a_greater ? c : a) - (b / *first) * b;
+    const T cs = off >= 0 ? off + root : off - root;
+    if ((cs < 0 ? -cs : cs) > half) {
+        const T ct = -twice / cs;
+        *s1 = 1 / std::sqrt(1 + ct * ct);
+        *c1 = ct * *s1;
+    } else {
+        const T tn = -cs / twice;
+        *c1 = 1 / std::sqrt(1 + tn * tn);
+        *s1 = tn * *c1;
+    }
+    if ((sum < 0) == (off < 0)) {
+        const T keep = *c1;
+        *c1 = -*s1;
+        *s1 = keep;
+    }
+}
+
 // Eigenvalues and vectors of a small tridiagonal matrix, unsorted, by implicit QL steps, which turn
 // rows of Q (m, m), the identity before. e has room for m values.
 template <class T> void small_tridiagonal(T* d, T* e, std::ptrdiff_t m, T* Q, std::ptrdiff_t ld) {
@@ -226,6 +259,13 @@ template <class T> void small_tridiagonal(T* d, T* e, std::ptrdiff_t m, T* Q, st
                     break;
             }
             if (end == l) break;
+            if (end == l + 1) {
+                T c1, s1;
+                pair_of_two(d[l], e[l], d[end], d + l, d + end, &c1, &s1);
+                turn_rows(Q + l * ld, Q + end * ld, m, c1, s1);
+                e[l] = 0;
+                break;
+            }
             T g = (d[l + 1] - d[l]) / (2 * e[l]);
             T r = std::sqrt(g * g + 1);
             g = d[end] - d[l] + e[l] / (g + (g < 0 ? -r : r));

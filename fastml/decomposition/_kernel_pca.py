@@ -23,7 +23,6 @@ from fastml._runtime.beside import beside
 from fastml._runtime.callbacks import CallbackSupportMixin, Task, fit_context, fit_task
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
-from fastml._runtime.eigen import eigenpairs
 from fastml._runtime.objects import rows_for, takes_objects
 from fastml._runtime.versioned import Versioned
 from fastml.decomposition._centred_gram import FactoredGram, KeptGram, StreamedGram
@@ -226,8 +225,7 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
             gram.K = np.ascontiguousarray(gram.centre())  # which its owner sees, as scikit-learn's
         n, rng = gram.shape[0], check_random_state(self.random_state)
         if solver == "dense":
-            values, vectors = eigenpairs(np.asarray_chkfinite(gram.centre()), k)
-            return values[k - 1 :: -1], vectors[::-1].T
+            return linalg.eigh(gram.centre(), subset_by_index=(n - k, n - 1), overwrite_a=True)
         if solver == "arpack":
             operator = LinearOperator(gram.shape, gram.times_one, dtype=gram.dtype)
             v0 = rng.uniform(-1, 1, n)
