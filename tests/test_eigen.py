@@ -83,6 +83,16 @@ def test_matches_naive(n, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [65, 257, 300, 513])
+def test_parts_that_are_next_to_nothing(n, dtype):
+    """Squares of their gaps underflow, and so did the vectors' right angles."""
+    check(np.ones((n, n), dtype))
+    decades = np.add.outer(np.arange(n), np.arange(n)).clip(max=150 if dtype == np.float64 else 30)
+    A = np.random.default_rng(n).normal(size=(n, n)) * 10.0**-decades
+    check(np.tril(A + A.T, -1).astype(dtype) + np.triu(A + A.T).astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("n", "k"), [(1, 0), (5, 0), (5, 1), (33, 7), (200, 1), (401, 100)])
 def test_some_vectors(n, k, dtype):
     A = normal(n, dtype)

@@ -48,11 +48,14 @@ template <class T> class Division {
     explicit operator bool() const { return at_ && U_; }
 
     Status run() {
-        // What would lose digits to underflow is nothing beside the rest.
-        constexpr T eps = std::numeric_limits<T>::epsilon();
-        constexpr T nothing = std::numeric_limits<T>::min() / eps / eps;
+        // The square of what is divided by it must not overflow: less is nothing beside the rest.
+        T size = 0;
+        for (ptrdiff_t i = 0; i < n_; ++i) size = std::max(size, std::abs(d_[i]));
+        for (ptrdiff_t i = 0; i + 1 < n_; ++i) size = std::max(size, std::abs(e_[i]));
+        nothing_ =
+            size * std::sqrt(std::numeric_limits<T>::min()) / std::numeric_limits<T>::epsilon();
         for (ptrdiff_t i = 0; i + 1 < n_; ++i)
-            if (std::abs(e_[i]) < nothing) e_[i] = 0;
+            if (std::abs(e_[i]) < nothing_) e_[i] = 0;
         // Each cut takes |e| from both its neighbours on the diagonal, before anything else.
         for (ptrdiff_t m = n_; m > leaf_rows; m = ceil_div(m, 2)) ++depth_;
         ptrdiff_t shared = 0;  // levels whose subproblems all threads share
@@ -155,7 +158,7 @@ template <class T> class Division {
     ptrdiff_t deflate(ptrdiff_t first, ptrdiff_t cut, ptrdiff_t end, T rho) const {
         T most = rho, *z = at_.z.get();
         for (ptrdiff_t i = first; i < end; ++i) most = std::max(most, std::abs(d_[i]));
-        const T small = 2 * std::numeric_limits<T>::epsilon() * most;
+        const T small = std::max(2 * std::numeric_limits<T>::epsilon() * most, nothing_);
         const auto turn = FML_PICK(turn_rows<T>);
         ptrdiff_t k = 0, held = -1;
         const auto keep = [&](ptrdiff_t i) {
@@ -287,6 +290,7 @@ template <class T> class Division {
 
     T *d_, *e_;
     ptrdiff_t n_, wanted_, depth_ = 0;
+    T nothing_ = 0;  // what is less than that is none
     T* Q_;
     ptrdiff_t stride_;
     ptrdiff_t* order_;

@@ -14,7 +14,7 @@ namespace {
 // What makes entries of size `most` neither overflow nor underflow when they are squared: a power of
 // two, which rounds nothing; 1 for most matrices.
 template <class T> T factor_for(T most) {
-    constexpr int far = std::numeric_limits<T>::max_exponent / 4;
+    constexpr int far = std::numeric_limits<T>::max_exponent / 16;
     int exponent;
     std::frexp(most, &exponent);
     if (most == 0 || (exponent < far && exponent > -far)) return 1;
