@@ -1,19 +1,22 @@
 """How much faster Gram matrices are, and what bounds it: `python benchmarks/gram_floors.py`.
 
 Prints the times of docs/growth.md: both libraries by turns on two threads, three calls of fastml
-for one of scikit-learn's, and the best counts. For matrices of 2,000 rows and more it adds what the
-machine alone takes for them in the same run. That is what processors have to do one after the
-other: fill memory of NumPy's (beyond 32 MiB it is new each time, and has to be given), take the
-products at the speed of large ones, and the exponentials at the speed at which they come from cache
-(half of each, as the matrix is symmetric). A distance |x - y| counts as two products, and a term of
-chi2 as four, since they take so many instructions.
+for one of scikit-learn's, and the best counts. Names of kernels as arguments take those alone. For
+matrices of 2,000 rows and more it adds what the machine alone takes for them in the same turns.
+That is what processors have to do one after the other: fill memory of NumPy's (beyond 32 MiB it is
+new each time, and has to be given), take the products at the speed of large ones, and the
+exponentials at the speed at which they come from cache (half of each, as the matrix is symmetric).
+A distance |x - y| counts as two products, and a term of chi2 as four, since they take so many
+instructions.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +37,7 @@ SHAPES = {
 }
 
 
-def best(*calls: Callable[[], Any], rounds: int, times: tuple[int, ...] = (1, 1)) -> list[float]:
+def best(*calls: Callable[[], Any], rounds: int, times: tuple[int, ...] = (1,)) -> list[float]:
     """The shortest time of each, by turns."""
     shortest = [np.inf] * len(calls)
     for _ in range(rounds):
@@ -61,8 +64,7 @@ class Machine(NamedTuple):
         (values,) = best(lambda: native.elementary("exp", x, out, 1.0), rounds=2000)
         return cls(product / (3000 * 3000 * 1000), values / len(x) / THREADS)
 
-    def floor(self, kernel: str, n: int, d: int, dtype: Any, rounds: int) -> float:
-        (memory,) = best(lambda: fill(np.empty((n, n), dtype)), rounds=rounds)
+    def floor(self, kernel: str, n: int, d: int, memory: float) -> float:
         terms = {"laplacian": 2 * d, "chi2": 4 * d}.get(kernel, d)
         exponentials = kernel != "polynomial"
         return memory + n * n / 2 * (terms * self.product + exponentials * self.exponential)
@@ -90,6 +92,8 @@ def main() -> None:
     for dtype in (np.float64, np.float32):
         machine = Machine.measured(dtype)
         for kernel, shapes in SHAPES.items():
+            if sys.argv[1:] and kernel not in sys.argv[1:]:
+                continue
             if dtype == np.float32 and kernel == "laplacian":
                 continue  # both libraries take it in double
             ours, theirs = (getattr(m, f"{kernel}_kernel") for m in (pairwise, stock))
@@ -97,12 +101,14 @@ def main() -> None:
                 X = rng.random((n, d)).astype(dtype)
                 np.testing.assert_allclose(ours(X), theirs(X), rtol=1e-4)
                 rounds = max(10, min(300, 10**8 // n**2))
-                calls = (lambda X=X, f=ours: f(X)), (lambda X=X, f=theirs: f(X))
-                mine, stocks = best(*calls, rounds=rounds, times=(3, 1))
+                calls = [partial(ours, X), partial(theirs, X)]
+                if n >= 2000:
+                    calls.append(lambda n=n, dtype=dtype: fill(np.empty((n, n), dtype)))
+                mine, stocks, *memory = best(*calls, rounds=rounds, times=(3, 1, 3))
                 row = f"{kernel:11} {np.dtype(dtype).name:8} {n:5} {d:3} {mine * 1e3:6.2f} ms"
                 row += f" {stocks * 1e3:7.2f} ms {stocks / mine:6.1f}"
-                if n >= 2000:
-                    floor = machine.floor(kernel, n, d, dtype, min(rounds, 50))
+                if memory:
+                    floor = machine.floor(kernel, n, d, *memory)
                     row += f" {floor * 1e3:6.2f} ms {mine / floor:6.2f}"
                 print(row, flush=True)
 
