@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from fastml._native import scaling as native
 from fastml._runtime.dispatch import Unsupported
+from fastml._runtime.plain import note_columns
 from fastml._runtime.threads import n_threads
 
 DTYPES = (np.float64, np.float32, np.float16)
@@ -41,6 +42,10 @@ def function_unless(X: Any, *args: Any, **kwargs: Any) -> Unsupported | None:
 def to_fit(
     estimator: Any, X: Any, reset: bool = True, sparse: Any = False, dtypes: Any = DTYPES
 ) -> Any:
+    wanted = dtypes if isinstance(dtypes, tuple | list) else (dtypes,)
+    if reset and _is_table(X) and X.dtype in wanted:
+        note_columns(estimator, X)
+        return X
     return validate_data(
         estimator, X, reset=reset, accept_sparse=sparse, dtype=dtypes, ensure_all_finite=False
     )
@@ -56,16 +61,15 @@ def to_transform(
     known = vars(estimator)
     if fitted is not None and fitted not in known:
         check_is_fitted(estimator)
-    if (
-        type(X) is np.ndarray
-        and X.dtype in _NATIVE
-        and X.ndim == 2
-        and X.size > 0
-        and X.shape[1] == known.get("n_features_in_")
-        and "feature_names_in_" not in known
-    ):
+    of_shape = _is_table(X) and X.shape[1] == known.get("n_features_in_")
+    if of_shape and "feature_names_in_" not in known:
         return X
     return to_fit(estimator, X, reset=False, sparse=sparse, dtypes=dtypes)
+
+
+def _is_table(X: Any) -> bool:
+    """Whether validation, which leaves infinities to the kernels, would hand back X itself."""
+    return type(X) is np.ndarray and X.dtype in _NATIVE and X.ndim == 2 and X.size > 0
 
 
 def to_invert(estimator: Any, X: Any, sparse: Any = False) -> Any:
