@@ -473,3 +473,21 @@ def test_nothing_is_within_a_negative_radius(metric, algorithm):
         assert [len(rows) for rows in model.radius_neighbors(X[:n], -1.0)[1]] == n * [0]
         if metric != "cosine":  # of itself that is next to 0
             assert [len(rows) for rows in model.radius_neighbors(X[:n], 0.0)[1]] == n * [1]
+
+
+@pytest.mark.usefixtures("strict")
+@pytest.mark.parametrize("algorithm", ["kd_tree", "ball_tree"])
+@pytest.mark.parametrize(
+    ("metric", "params"),
+    [("p", {"p": 3}), ("p", {"p": 1.5}), ("p", None), ("infinity", None), ("l1", None)],
+)
+def test_names_that_trees_alone_know(metric, params, algorithm):
+    options = {"metric": metric, "metric_params": params, "algorithm": algorithm}
+    ours, theirs = both("NearestNeighbors", X, **options)
+    for k in (1, 7):
+        np.testing.assert_allclose(
+            ours.kneighbors(QUERIES, k)[0], theirs.kneighbors(QUERIES, k)[0], rtol=1e-9
+        )
+    found = ours.radius_neighbors(QUERIES, 1.0, return_distance=False)
+    expected = theirs.radius_neighbors(QUERIES, 1.0, return_distance=False)
+    assert [set(rows) for rows in found] == [set(rows) for rows in expected]

@@ -111,8 +111,6 @@ NEEDS_NOTHING = (
     *("euclidean", "l2", "minkowski", "p", "manhattan", "cityblock", "l1"),
     *("chebyshev", "infinity", "canberra", "braycurtis"),
 )
-# How tables call what trees have another name for.
-NAMES = {"infinity": "chebyshev", "p": "minkowski"}
 
 
 def _not_native(self, X):
@@ -220,7 +218,7 @@ class KernelDensity(Versioned, StockKernelDensity):
                 rows = np.require(space.rows(data), np.float64, "CA")
                 box.append(_TreeSums(space, KDTree(rows, n_threads=n_threads()), weights))
             else:
-                metric = NAMES.get(self.metric, self.metric)
+                metric = self.metric
                 if metric == "pyfunc":
                     metric, params = _function_of(self)
                 box.append(_Sums(Searcher(data, metric, params, "auto", 5), weights))

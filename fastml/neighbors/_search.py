@@ -26,6 +26,8 @@ from fastml.neighbors._spaces import as_floats, space_of
 from fastml.neighbors._sphere import Sphere
 from fastml.neighbors._trees import FEWEST_ROWS, MOST_COLUMNS_FOR_RADIUS, tree_for
 
+# What trees have another name for.
+OF_TREES = {"infinity": "chebyshev", "p": "minkowski"}
 # Metrics between sparse rows, as kernels call them.
 OF_STORED = {
     "cityblock": "manhattan",
@@ -72,6 +74,8 @@ class Searcher:
     """Searches over the rows of `X` (with metric "precomputed", over columns of distances)."""
 
     def __init__(self, X: Any, metric: Any, params: dict[str, Any], algorithm: str, k: int) -> None:
+        if isinstance(metric, str):
+            metric = OF_TREES.get(metric, metric)
         self.X, self.metric, self.params, self.algorithm = X, metric, params, algorithm
         self.kernel = FeatureSpace(metric, params) if is_kernel(metric) else None
         known = self.kernel is None and not issparse(X)
