@@ -6,6 +6,10 @@ from libc.stdint cimport int32_t
 import numpy as np
 from scipy.sparse import issparse
 
+cdef extern from "rows/least.h" nogil:
+    floating c_least "fastml::least"[floating](
+        const floating*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) noexcept
+
 
 cdef class Rows:
     """The rows of `X`, a C-contiguous array or a CSR matrix with 32-bit indices, less `shift`.
@@ -59,3 +63,22 @@ cdef CRows[floating] of(Rows rows, const floating* kind) except *:
 
 cdef const floating* pointer(const floating[::1] array) noexcept:
     return &array[0] if array is not None and array.shape[0] else NULL
+
+
+def least(const floating[:, :] X):
+    """The least of the values of a table in any order, or NaN if one of them is not finite."""
+    cdef Py_ssize_t rows = X.strides[0] // <Py_ssize_t>sizeof(floating)
+    cdef Py_ssize_t columns = X.strides[1] // <Py_ssize_t>sizeof(floating)
+    cdef Py_ssize_t n = X.shape[0], d = X.shape[1]
+    cdef floating found
+    # What a dimension of one row or column says of distances means nothing.
+    if d == 1:
+        columns = 1
+    if n == 1:
+        rows = d
+    with nogil:
+        if rows < columns:
+            found = c_least(&X[0, 0], d, n, columns, rows)
+        else:
+            found = c_least(&X[0, 0], n, d, rows, columns)
+    return found

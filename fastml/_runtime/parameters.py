@@ -81,7 +81,10 @@ class _Expected:
         )
 
     def _allows(self, name: str, value: Any) -> bool:
-        return any(test(value) for test in self.tests[name])
+        for test in self.tests[name]:  # noqa: SIM110 - twice as fast as any()
+            if test(value):
+                return True
+        return False
 
 
 def _always(value: Any) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, csr_matrix
 from sklearn.utils.validation import validate_data
+
+from fastml._native import rows as native
 
 LARGEST = 1 << 16  # beyond, validation does not count
 
@@ -24,7 +27,7 @@ def is_plain(X: Any, sparse: bool = False) -> bool:
         return X.flags.c_contiguous and X.size <= LARGEST and is_table(X)
     if not sparse or type(X) not in (csr_array, csr_matrix) or X.dtype.char not in "fd":
         return False
-    return X.ndim == 2 and X.shape[0] > 0 and 0 < X.nnz <= LARGEST and is_finite(X.data)
+    return X.ndim == 2 and X.shape[0] > 0 and 0 < X.nnz <= LARGEST and is_finite(X.data[None])
 
 
 def is_plain_for(model: Any, X: Any, sparse: bool = False) -> bool:
@@ -52,10 +55,16 @@ def is_plain_target(y: Any, n: int) -> bool:
     """Whether `y` has a whole or finite number, or a row of them, for each of `n` rows."""
     if type(y) is not np.ndarray or y.ndim not in (1, 2) or y.shape[0] != n or y.size == 0:
         return False
-    return y.dtype.kind in "iub" or (y.dtype.char in "fd" and is_finite(np.ascontiguousarray(y)))
+    return y.dtype.kind in "iub" or (
+        y.dtype.char in "fd" and y.dtype.isnative and is_finite(y.reshape(len(y), -1))
+    )
 
 
 def is_finite(X: np.ndarray) -> bool:
-    # A product would wake the threads of BLAS, which stay in the way of ours.
-    with np.errstate(over="ignore", invalid="ignore"):  # then validation has the last word
-        return bool(np.isfinite(X.sum()))
+    """Whether all of a table's floats, at least one, are finite."""
+    return not math.isnan(least(X))
+
+
+def least(X: np.ndarray) -> float:
+    """The least of a table's floats, at least one, or NaN if one is not finite."""
+    return native.least(X if X.flags.aligned else X.copy())

@@ -8,6 +8,7 @@ from sklearn.metrics import pairwise as stock
 
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.parameters import validate_params
+from fastml._runtime.plain import least
 from fastml.metrics._rows import checked, pairs, replaces, sparse_product
 from fastml.preprocessing._normalizer import normalized
 
@@ -151,11 +152,16 @@ def cosine_similarity(X, Y=None, dense_output=True):
 
 def check_histograms(X: Any, Y: Any, accept_sparse: Any = False) -> tuple[Any, Any]:
     X, Y = checked(X, Y, accept_sparse=accept_sparse)
-    for name, Z in (("X", X), ("Y", Y)):
-        values = Z.data if issparse(Z) else Z
-        if values.size and values.min() < 0:
-            raise ValueError(f"{name} contains negative values.")
+    _check_counts("X", X)
+    if Y is not X:
+        _check_counts("Y", Y)
     return X, Y
+
+
+def _check_counts(name: str, X: Any) -> None:
+    values = X.data[None] if issparse(X) else X
+    if values.size and least(values) < 0:
+        raise ValueError(f"{name} contains negative values.")
 
 
 @replaces(stock.additive_chi2_kernel)
