@@ -25,9 +25,13 @@ void sum_block(const Rows<T>& X, const T* w, const std::int32_t* labels, std::pt
 template <class T>
 void sum_listed(const Rows<T>& X, const T* w, const std::int32_t* rows, std::ptrdiff_t n_rows,
                 std::ptrdiff_t p0, std::ptrdiff_t p1, double* sums) {
+    constexpr std::ptrdiff_t ahead = 6, line = 64 / sizeof(T);  // rows lie anywhere in memory
     for (std::ptrdiff_t p = p0; p < p1; ++p) sums[p] = 0;
-    for (std::ptrdiff_t r = 0; r < n_rows; ++r)
+    for (std::ptrdiff_t r = 0; r < n_rows; ++r) {
+        const T* next = X.data + rows[r + ahead < n_rows ? r + ahead : n_rows - 1] * X.d;
+        for (std::ptrdiff_t p = p0; p < p1; p += line) FML_PREFETCH_NEXT(next + p);
         add_row(X.data + rows[r] * X.d, X.shift, w ? double(w[rows[r]]) : 1.0, p0, p1, sums);
+    }
 }
 
 // Columns [p0, p1) of one cluster's sums: adds the listed rows, takes those listed as ~row.

@@ -28,20 +28,29 @@ class Data(NamedTuple):
 
 
 def overlapping_blobs(
-    n: int, d: int, k: int, dtype: str, max_iter: int = 10, seed: int = 0
+    n: int, d: int, k: int, dtype: str, max_iter: int = 10, seed: int = 0, spread: float = 0.7
 ) -> Data:
-    """k Gaussians that overlap, and k rows of X to start from: ten steps do not converge."""
+    """k Gaussians that overlap, and k rows of X to start from: ten steps do not converge.
+
+    With a large `spread` they are one cloud without clusters.
+    """
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(k, d))[rng.integers(k, size=n)] + 0.7 * rng.normal(size=(n, d))
+    X = rng.normal(size=(k, d))[rng.integers(k, size=n)] + spread * rng.normal(size=(n, d))
     X = X.astype(dtype)
     return Data(X, X[rng.choice(n, k, replace=False)], max_iter)
 
 
 def settled_blobs(
-    n: int, d: int, k: int, dtype: str, max_iter: int = 10, settled: int = 20
+    n: int,
+    d: int,
+    k: int,
+    dtype: str,
+    max_iter: int = 10,
+    settled: int = 20,
+    spread: float = 0.7,
 ) -> Data:
     """The same, from where `settled` iterations have led: few rows change their cluster now."""
-    X, centers, _ = overlapping_blobs(n, d, k, dtype)
+    X, centers, _ = overlapping_blobs(n, d, k, dtype, spread=spread)
     for _ in range(settled):
         nearest = np.empty(n, dtype=np.intp)
         norms = np.einsum("ij,ij->i", centers, centers) / 2
@@ -178,16 +187,20 @@ def best_blas_of_faiss() -> Mapping[str, str]:
 # -- cases
 
 
-def fit_case(n: int, d: int, k: int, dtype: str = "float32", max_iter: int = 10) -> Case:
+def fit_case(
+    n: int, d: int, k: int, dtype: str = "float32", max_iter: int = 10, spread: float = 0.7
+) -> Case:
     """Lloyd's iterations from given centres."""
-    params = {"n": n, "d": d, "k": k, "dtype": dtype, "max_iter": max_iter}
+    params = {"n": n, "d": d, "k": k, "dtype": dtype, "max_iter": max_iter, "spread": spread}
     peers = (*_sklearn_like(fit, "sklearnex"), _faiss(faiss_fit, dtype))
     return Case("kmeans-fit", params, overlapping_blobs, peers, inertia, "inertia / n")
 
 
-def late_case(n: int, d: int, k: int, dtype: str = "float32", max_iter: int = 10) -> Case:
+def late_case(
+    n: int, d: int, k: int, dtype: str = "float32", max_iter: int = 10, spread: float = 0.7
+) -> Case:
     """Lloyd's iterations from centres that hardly move any more."""
-    case = fit_case(n, d, k, dtype, max_iter)
+    case = fit_case(n, d, k, dtype, max_iter, spread)
     return replace(case, name="kmeans-late", data=settled_blobs)
 
 
