@@ -4,10 +4,10 @@ Prints the times of docs/growth.md: both libraries by turns on two threads, thre
 for one of scikit-learn's, and the best counts. Names of kernels as arguments take those alone. For
 matrices of 2,000 rows and more it adds what the machine alone takes for them in the same turns.
 That is what processors have to do one after the other: fill memory of NumPy's (beyond 32 MiB it is
-new each time, and has to be given), take the products at the speed of large ones, and the
-exponentials and divisions at the speed at which they come from cache (half of each, as the matrix is
-symmetric). A distance |x - y| counts as two products, since it takes so many instructions, and a
-term of chi2 as a division, beside which its other instructions find their place.
+new each time, and has to be given), take the products at the speed of large ones, and exponentials
+and divisions at the speed at which they come from cache (half of each, as the matrix is symmetric).
+A distance |x - y| counts as two products, since it takes so many instructions, and a term of chi2
+as a division, beside which its other instructions find their place.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from fastml._native.rows import least
+
 from fastml._runtime import plain
 
 ORDERS = {

@@ -9,32 +9,7 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-ptrdiff_t count_up_to(float limit, const float* values, ptrdiff_t n) {
-    std::int32_t count = 0;
-#pragma omp simd reduction(+ : count)
-    for (ptrdiff_t i = 0; i < n; ++i) count += values[i] <= limit;
-    return count;
-}
-
-// A value that at least k of n reach or stay below; by bisection, not many more than k.
-float about_kth(const float* values, ptrdiff_t n, ptrdiff_t k) {
-    float low = infinity, high = -infinity;
-    for (ptrdiff_t i = 0; i < n; ++i) {
-        low = values[i] < low ? values[i] : low;
-        high = values[i] > high ? values[i] : high;
-    }
-    for (int step = 0; step < 12; ++step) {
-        const float middle = low + (high - low) * 0.5f;
-        const ptrdiff_t count = count_up_to(middle, values, n);
-        if (count < k) {
-            low = middle;
-        } else {
-            high = middle;
-            if (count <= k + k / 8) break;
-        }
-    }
-    return high;
-}
+#include "neighbors/about_kth.inl.h"
 
 // Somewhat beyond what a float can tell, at the price of a few instructions.
 float rounded_up(double x) {
@@ -71,10 +46,8 @@ void clear(const Candidates& c, ptrdiff_t k) noexcept {
     for (ptrdiff_t i = 0; c.smallest && i < k; ++i) c.smallest[i] = infinity;
 }
 
-void limit_to(const Candidates& c, ptrdiff_t k, const Costs& costs, double* bounds,
-              ptrdiff_t n) noexcept {
-    std::nth_element(bounds, bounds + k - 1, bounds + n);
-    *c.limit = std::min(*c.limit, limit_of(bounds[k - 1], costs));
+void limit_to(const Candidates& c, const Costs& costs, double bound) noexcept {
+    *c.limit = std::min(*c.limit, limit_of(bound, costs));
 }
 
 void add(const Candidates& c, ptrdiff_t k, const Costs& costs, std::int32_t row, double cost,

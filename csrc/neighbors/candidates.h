@@ -27,9 +27,8 @@ struct Costs {
 // least cost - error, at most cost + slack + error.
 struct Sink {
     void (*push)(Sink* sink, ptrdiff_t query, ptrdiff_t row, double cost, double slack);
-    // Or null: before the first rows of a query without a limit, bounds on n of their costs, which
-    // may be put in another order. Its limit may be lowered then.
-    void (*open)(Sink* sink, ptrdiff_t query, double* bounds, ptrdiff_t n) = nullptr;
+    // Or null: a bound that the costs of as many rows as are sought stay below.
+    void (*open)(Sink* sink, ptrdiff_t query, double bound) = nullptr;
 };
 
 // The candidates of one query in one part of the data.
@@ -68,9 +67,8 @@ float limit_of(double t, const Costs& costs) noexcept;
 // Empties it.
 void clear(const Candidates& c, ptrdiff_t k) noexcept;
 
-// Lowers the limit to the k-th of n bounds on the costs of different rows, n >= k.
-void limit_to(const Candidates& c, ptrdiff_t k, const Costs& costs, double* bounds,
-              ptrdiff_t n) noexcept;
+// Lowers the limit to a bound on the costs of k different rows.
+void limit_to(const Candidates& c, const Costs& costs, double bound) noexcept;
 
 // Adds a candidate. There must be room.
 void add(const Candidates& c, ptrdiff_t k, const Costs& costs, std::int32_t row, double cost,

@@ -15,7 +15,7 @@ namespace fastml {
 
 template <class F>
 using FilterPanel = void (*)(const F*, ptrdiff_t, const F*, ptrdiff_t, F*, const float*, const F*,
-                             const F*, ptrdiff_t, Sink*);
+                             const F*, ptrdiff_t, Sink*, F*, ptrdiff_t);
 
 // A query as exact distances take it: doubles, with zeros behind it to a whole cache line.
 template <class T> void widened(const T* query, ptrdiff_t d, double* to) {
@@ -51,11 +51,12 @@ struct Plan {
     ptrdiff_t block, parts;     // queries of a task, and in how many parts the data is searched
     ptrdiff_t capacity, batch;  // candidates of a query and part; queries at a time
     ptrdiff_t segment;          // data rows of a task at most
+    ptrdiff_t opening;          // rows whose costs are kept until there are limits; may be 0
 
     Plan(ptrdiff_t n_queries, ptrdiff_t n, ptrdiff_t d, ptrdiff_t k, int n_threads) {
         // Queries in L2 if they can be, since all of them pass for each panel of data, but enough
         // of them that laying out the data does not count.
-        const ptrdiff_t most = std::max<ptrdiff_t>(128, std::min<ptrdiff_t>(1024, (1 << 19) / d));
+        const ptrdiff_t most = std::max<ptrdiff_t>(128, std::min<ptrdiff_t>(2048, (1 << 19) / d));
         ptrdiff_t blocks = ceil_div(n_queries, most);
         parts = 1;
         if (n_queries >= 64 * n_threads)
@@ -70,6 +71,9 @@ struct Plan {
         batch = std::min(batch, n_queries);
         constexpr double longest = 1e9;  // multiply-adds of a task: some 10 ms
         segment = static_cast<ptrdiff_t>(longest / (static_cast<double>(block) * d)) + 1;
+        constexpr ptrdiff_t fewest = 192, most_kept = 1024;
+        opening = std::min({std::clamp(16 * k, fewest, most_kept), segment, ceil_div(n, parts)});
+        if (2 * k > opening) opening = 0;
     }
 };
 
@@ -109,6 +113,11 @@ struct Filter {
     // limit goes to the sink.
     virtual void sweep(ptrdiff_t begin, ptrdiff_t end, ptrdiff_t n, void* scratch,
                        const float* limits, Sink* sink) const noexcept = 0;
+    // The same of the first rows, n x their number costs of which are kept until it is known which
+    // limits they give for k neighbours.
+    virtual ptrdiff_t opening_bytes(ptrdiff_t rows) const noexcept = 0;
+    virtual void open(ptrdiff_t begin, ptrdiff_t end, ptrdiff_t n, ptrdiff_t k, void* scratch,
+                      void* opening, const float* limits, Sink* sink) const noexcept = 0;
 };
 
 // Tiles of F gather products (cost |x|²/2 - q·x, or -q·x for cosine) or differences (the scaled
@@ -122,7 +131,8 @@ template <class T, class F> class TileFilter final : public Filter {
           shift_(product && !cosine_ ? frame.center.get() : nullptr),
           scale_(cosine_ ? 1.0 : frame.scale), prepare_(FML_PICK(prepare_rows<T, F>)),
           pack_data_(FML_PICK(pack_data<F>)), pack_queries_(FML_PICK(pack_queries<F>)),
-          shape_(chosen_shape<F>()), rows_(ceil_div(block, shape_.rows) * shape_.rows),
+          open_(FML_PICK(open_queries<F>)), shape_(chosen_shape<F>()),
+          rows_(ceil_div(block, shape_.rows) * shape_.rows),
           spill_(spill_size(shape_, in.d, rows_ / shape_.rows)),
           // A cost is the sum of d terms: d + 8 roundings, and a little for those of second order.
           share_(1.1 * (static_cast<double>(in.d) + 8) * std::numeric_limits<F>::epsilon() / 2) {}
@@ -152,6 +162,32 @@ template <class T, class F> class TileFilter final : public Filter {
 
     void sweep(ptrdiff_t begin, ptrdiff_t end, ptrdiff_t n, void* scratch, const float* limits,
                Sink* sink) const noexcept override {
+        for (ptrdiff_t j = begin; j < end; j += shape_.cols)
+            run_panel(j, std::min(shape_.cols, end - j), n, scratch, limits, sink, nullptr, 0);
+    }
+
+    // The costs, what each is in error by at most, and as much for bounds.
+    ptrdiff_t opening_bytes(ptrdiff_t rows) const noexcept override {
+        const ptrdiff_t ld = ceil_div(rows, shape_.cols) * shape_.cols;
+        return aligned((rows_ + 2) * ld) * static_cast<ptrdiff_t>(sizeof(F));
+    }
+
+    void open(ptrdiff_t begin, ptrdiff_t end, ptrdiff_t n, ptrdiff_t k, void* scratch,
+              void* opening, const float* limits, Sink* sink) const noexcept override {
+        const ptrdiff_t ld = ceil_div(end - begin, shape_.cols) * shape_.cols;
+        F *costs = static_cast<F*>(opening), *slack = costs + rows_ * ld;
+        for (ptrdiff_t j = begin; j < end; j += shape_.cols) {
+            const F* of_panel = run_panel(j, std::min(shape_.cols, end - j), n, scratch, limits,
+                                          sink, costs + (j - begin), ld);
+            std::copy_n(of_panel, shape_.cols, slack + (j - begin));
+        }
+        open_(costs, ld, n, slack, ld, k, begin, limits, slack + ld, sink);
+    }
+
+  private:
+    // Data rows [first, first + here), no more than a panel has; returns what they may cost more.
+    const F* run_panel(ptrdiff_t first, ptrdiff_t here, ptrdiff_t n, void* scratch,
+                       const float* limits, Sink* sink, F* kept, ptrdiff_t ld) const {
         const ptrdiff_t d = in_.d, cols = shape_.cols;
         const F* queries = static_cast<F*>(scratch);
         F* rows = static_cast<F*>(scratch) + aligned(rows_ * d);
@@ -159,22 +195,20 @@ template <class T, class F> class TileFilter final : public Filter {
         F *bias = panel + aligned(cols * d), *slack = bias + aligned(cols);
         F* spill = slack + aligned(cols);
         double norms[most_cols];
-        for (ptrdiff_t j = begin; j < end; j += cols) {
-            const ptrdiff_t here = std::min(cols, end - j);
-            prepare_(in_.data + j * d, here, d, shift_, scale_, rows, norms);
-            for (ptrdiff_t r = 0; r < cols; ++r) {
-                bias[r] = std::numeric_limits<F>::infinity();
-                slack[r] = 0;
-                if (r >= here) continue;
-                set_bias(norms[r], bias + r, slack + r);
-                if (!(norms[r] < too_large)) subdue(rows + r * d);
-            }
-            pack_data_(rows, here, d, panel);
-            run_(queries, ceil_div(n, shape_.rows), panel, d, spill, limits, bias, slack, j, sink);
+        prepare_(in_.data + first * d, here, d, shift_, scale_, rows, norms);
+        for (ptrdiff_t r = 0; r < cols; ++r) {
+            bias[r] = std::numeric_limits<F>::infinity();
+            slack[r] = 0;
+            if (r >= here) continue;
+            set_bias(norms[r], bias + r, slack + r);
+            if (!(norms[r] < too_large)) subdue(rows + r * d);
         }
+        pack_data_(rows, here, d, panel);
+        run_(queries, ceil_div(n, shape_.rows), panel, d, spill, limits, bias, slack, first, sink,
+             kept, ld);
+        return slack;
     }
 
-  private:
     Costs costs_of(double norm) const {
         constexpr double infinity = std::numeric_limits<double>::infinity();
         const bool large = !(norm < too_large);
@@ -218,6 +252,7 @@ template <class T, class F> class TileFilter final : public Filter {
     void (*prepare_)(const T*, ptrdiff_t, ptrdiff_t, const double*, double, F*, double*);
     void (*pack_data_)(const F*, ptrdiff_t, ptrdiff_t, F*);
     void (*pack_queries_)(const F*, ptrdiff_t, ptrdiff_t, F*);
+    decltype(&baseline::open_queries<F>) open_;
     TileShape shape_;
     ptrdiff_t rows_, spill_;
     double share_;

@@ -70,20 +70,22 @@ template <class T> class Search {
             queries_ = std::max(queries_, fallback_->padded_rows());
             bytes_ = std::max(bytes_, fallback_->scratch_bytes());
         }
+        opening_bytes_ = plan_.opening ? filter_.opening_bytes(plan_.opening) : 0;
         gathered_ = plan_.capacity * plan_.parts;
         const ptrdiff_t kept = k_ <= most_kept ? k_ : 0;
         Scratch<float> lower(size), upper(size), limit(states), smallest(states * kept);
         Scratch<std::int32_t> row(size), count(states);
         Scratch<ptrdiff_t> evaluated(tasks);
-        Scratch<char> scratch(bytes_ * n_threads_);
+        Scratch<char> scratch(bytes_ * n_threads_), opening(opening_bytes_ * n_threads_);
         Bench bench(queries_, gathered_, in_.d, n_threads_);
         if (!lower || !upper || !limit || !smallest || !row || !count || !evaluated || !scratch ||
-            !bench)
+            !opening || !bench)
             return Status::no_memory;
         table_ = {plan_.capacity, lower.get(), upper.get(),    row.get(),
                   count.get(),    limit.get(), smallest.get(), kept};
         evaluated_ = evaluated.get();
         scratch_ = scratch.get();
+        opening_ = opening.get();
         bench_ = &bench;
         for (ptrdiff_t first = 0; first < in_.n_queries; first += plan_.batch) {
             const ptrdiff_t here = std::min(plan_.batch, in_.n_queries - first);
@@ -96,7 +98,7 @@ template <class T> class Search {
   private:
     struct Task {
         ptrdiff_t number, first_query, n_queries, first_state, begin, end;
-        bool last;
+        bool first, last;
     };
 
     struct Collector : Sink {
@@ -127,6 +129,7 @@ template <class T> class Search {
                     task.first_state = p * plan_.batch + b * plan_.block;
                     task.begin = std::min(in_.n, p * part + begin);
                     task.end = std::min({in_.n, (p + 1) * part, task.begin + length});
+                    task.first = begin == 0;
                     task.last = begin + length >= part;
                     if (task.begin < task.end) run_task(task, worker);
                 });
@@ -152,7 +155,14 @@ template <class T> class Search {
         filter.load_queries(task.first_query, task.n_queries, scratch, costs, norms);
         for (ptrdiff_t i = 0; i < filter.padded_rows(); ++i)
             limits[i] = i < task.n_queries ? table_.limit[task.first_state + i] : -infinity;
-        filter.sweep(task.begin, task.end, task.n_queries, scratch, limits, &sink);
+        ptrdiff_t begin = task.begin;
+        if (task.first && plan_.opening && task.end - begin >= 2 * k_) {
+            const ptrdiff_t end = std::min(task.end, begin + plan_.opening);
+            filter.open(begin, end, task.n_queries, k_, scratch, opening_ + worker * opening_bytes_,
+                        limits, &sink);
+            begin = end;
+        }
+        filter.sweep(begin, task.end, task.n_queries, scratch, limits, &sink);
         if (task.last) {
             for (ptrdiff_t i = 0; i < task.n_queries; ++i)
                 tighten(table_.at(task.first_state + i), k_, costs[i]);
@@ -186,12 +196,10 @@ template <class T> class Search {
         return out;
     }
 
-    static void open(Sink* sink, ptrdiff_t query, double* bounds, ptrdiff_t n) {
+    static void open(Sink* sink, ptrdiff_t query, double bound) {
         Collector& to = *static_cast<Collector*>(sink);
-        const Search& search = *to.search;
-        if (n < search.k_) return;
-        const Candidates c = search.table_.at(to.task.first_state + query);
-        limit_to(c, search.k_, to.costs[query], bounds, n);
+        const Candidates c = to.search->table_.at(to.task.first_state + query);
+        limit_to(c, to.costs[query], bound);
         to.limits[query] = *c.limit;
     }
 
@@ -249,10 +257,10 @@ template <class T> class Search {
     const Filter& filter_;
     const Filter* fallback_;
     ExactRows exact_;
-    ptrdiff_t queries_ = 0, bytes_ = 0, gathered_ = 0;
+    ptrdiff_t queries_ = 0, bytes_ = 0, opening_bytes_ = 0, gathered_ = 0;
     CandidateTable table_{};
     ptrdiff_t* evaluated_ = nullptr;  // of each task; negative once it has fallen back
-    char* scratch_ = nullptr;
+    char *scratch_ = nullptr, *opening_ = nullptr;
     const Bench* bench_ = nullptr;
 };
 

@@ -1,4 +1,5 @@
 #include "common/gemm.inl.h"
+#include "neighbors/about_kth.inl.h"
 
 #if defined(__GNUC__)
 #define FML_NOINLINE __attribute__((noinline))
@@ -43,6 +44,16 @@ void pack_queries(const F* rows, std::ptrdiff_t n_rows, std::ptrdiff_t d, F* pan
                                  d, nullptr, panels + i * d);
 }
 
+template <class F> FML_INLINE void start_at(const F* bias, Tile<F>& tile) {
+    using Vec = typename Simd<F>::Vec;
+    FML_UNROLL
+    for (int v = 0; v < tile_vecs; ++v) {
+        const Vec start = load<Vec>(bias + v * Simd<F>::lanes);
+        FML_UNROLL
+        for (int i = 0; i < tile_rows; ++i) tile.at[i][v] = start;
+    }
+}
+
 // Hands the entries of a tile of costs that are below the limit of their query to a sink. A rows
 // are queries, B rows are data; a cost starts as the bias of its data row.
 template <class F> struct Below {
@@ -53,33 +64,28 @@ template <class F> struct Below {
     std::ptrdiff_t first;  // data row
     Sink* sink;
 
-    FML_INLINE void begin(std::ptrdiff_t, Tile<F>& tile) const {
-        FML_UNROLL
-        for (int v = 0; v < tile_vecs; ++v) {
-            const Vec start = load<Vec>(bias + v * lanes);
-            FML_UNROLL
-            for (int i = 0; i < tile_rows; ++i) tile.at[i][v] = start;
-        }
-    }
+    FML_INLINE void begin(std::ptrdiff_t, Tile<F>& tile) const { start_at(bias, tile); }
     FML_INLINE void end(std::ptrdiff_t i0, const Tile<F>& tile) const {
         unsigned any = 0;
         FML_UNROLL
         for (int i = 0; i < tile_rows; ++i) {
-            Vec least = tile.at[i][0];
-            FML_UNROLL
-            for (int v = 1; v < tile_vecs; ++v) least = minimum<F>(tile.at[i][v], least);
-            any |= below<F>(least, broadcast<Vec>(static_cast<F>(limits[i0 + i])));
+            any |= below<F>(least_of(tile.at[i]), broadcast<Vec>(static_cast<F>(limits[i0 + i])));
         }
         if (any) {
             const Tile<F> seen = tile;  // in memory only if need be
             found(i0, seen);
         }
     }
+    static FML_INLINE Vec least_of(const Vec (&costs)[tile_vecs]) {
+        Vec least = costs[0];
+        FML_UNROLL
+        for (int v = 1; v < tile_vecs; ++v) least = minimum<F>(costs[v], least);
+        return least;
+    }
     FML_NOINLINE void found(std::ptrdiff_t i0, const Tile<F>& tile) const {
         for (int i = 0; i < tile_rows; ++i) {
-            if (sink->open && limits[i0 + i] == std::numeric_limits<float>::infinity())
-                open(i0 + i, tile.at[i]);
             const Vec limit = broadcast<Vec>(static_cast<F>(limits[i0 + i]));
+            if (!below<F>(least_of(tile.at[i]), limit)) continue;
             for (int v = 0; v < tile_vecs; ++v)
                 for (unsigned bits = below<F>(tile.at[i][v], limit); bits; bits &= bits - 1) {
                     const int j = v * lanes + lowest_bit(bits);
@@ -87,24 +93,63 @@ template <class F> struct Below {
                 }
         }
     }
+};
 
-    // A bound from each lane: the least of what its rows cost at most.
-    void open(std::ptrdiff_t query, const Vec (&costs)[tile_vecs]) const {
-        Vec least = costs[0] + load<Vec>(slack);
-        for (int v = 1; v < tile_vecs; ++v)
-            least = minimum<F>(costs[v] + load<Vec>(slack + v * lanes), least);
-        constexpr double none = std::numeric_limits<double>::infinity();
-        double bounds[lanes];
-        for (int l = 0; l < lanes; ++l) bounds[l] = least[l] < none ? least[l] : none;  // not NaN
-        sink->open(sink, query, bounds, lanes);
+// Keeps the costs themselves, those of a query in a row.
+template <class F> struct Kept {
+    using Vec = typename Simd<F>::Vec;
+    const F* bias;
+    F* out;
+    std::ptrdiff_t ld;
+
+    FML_INLINE void begin(std::ptrdiff_t, Tile<F>& tile) const { start_at(bias, tile); }
+    FML_INLINE void end(std::ptrdiff_t i0, const Tile<F>& tile) const {
+        FML_UNROLL
+        for (int i = 0; i < tile_rows; ++i) {
+            FML_UNROLL
+            for (int v = 0; v < tile_vecs; ++v)
+                store(out + (i0 + i) * ld + v * Simd<F>::lanes, tile.at[i][v]);
+        }
     }
 };
 
+// From the kept costs of n data rows, `ld` of a query: limits for the queries, and what is below
+// them to the sink. bounds: scratch for n.
+template <class F>
+void open_queries(const F* costs, std::ptrdiff_t ld, std::ptrdiff_t n_queries, const F* slack,
+                  std::ptrdiff_t n, std::ptrdiff_t k, std::ptrdiff_t first, const float* limits,
+                  F* bounds, Sink* sink) {
+    using Vec = typename Simd<F>::Vec;
+    constexpr F infinity = std::numeric_limits<F>::infinity();
+    for (std::ptrdiff_t i = 0; i < n_queries; ++i, costs += ld) {
+#pragma omp simd
+        for (std::ptrdiff_t j = 0; j < n; ++j) {
+            const F most = costs[j] + slack[j];
+            bounds[j] = most < infinity ? most : infinity;  // not NaN
+        }
+        sink->open(sink, i, static_cast<double>(about_kth(bounds, n, k)));
+        for (std::ptrdiff_t j0 = 0; j0 < n; j0 += Simd<F>::lanes) {
+            unsigned bits =
+                below<F>(load<Vec>(costs + j0), broadcast<Vec>(static_cast<F>(limits[i])));
+            for (; bits; bits &= bits - 1) {
+                const std::ptrdiff_t j = j0 + lowest_bit(bits);
+                sink->push(sink, i, first + j, static_cast<double>(costs[j]),
+                           static_cast<double>(slack[j]));
+            }
+        }
+    }
+}
+
+// To `kept`, from a query to the next `ld`, or if it is null what is below the limits to the sink.
 #define FML_FILTER(name, Op)                                                                      \
     template <class F>                                                                            \
     void name(const F* queries, std::ptrdiff_t n_panels, const F* panel, std::ptrdiff_t d,        \
               F* spill, const float* limits, const F* bias, const F* slack, std::ptrdiff_t first, \
-              Sink* sink) {                                                                       \
+              Sink* sink, F* kept, std::ptrdiff_t ld) {                                           \
+        if (kept) {                                                                               \
+            Kept<F> keep{bias, kept, ld};                                                         \
+            return multiply_panel<Op>(queries, n_panels, panel, d, spill, keep);                  \
+        }                                                                                         \
         Below<F> below{limits, bias, slack, first, sink};                                         \
         multiply_panel<Op>(queries, n_panels, panel, d, spill, below);                            \
     }
