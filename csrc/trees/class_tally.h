@@ -79,6 +79,17 @@ class ClassTally {
         const double w_left = weight(left), w_right = weight(right);
         return -w_right * impurity(right, w_right) - w_left * impurity(left, w_left);
     }
+    // Whether rows of a tree of this weight may be merged: tags of rows that stand for all that have
+    // these sums, and how many they are.
+    bool can_merge(double tree_weight) const { return tree_weight < std::ldexp(1.0, 32 - bits_); }
+    std::ptrdiff_t merge(const Sums& sums, std::uint32_t* tags) const {
+        std::ptrdiff_t count = 0;
+        for (std::ptrdiff_t c = 0; c < n_classes_; ++c) {
+            tags[count] = sums[c] << bits_ | static_cast<std::uint32_t>(c);
+            count += sums[c] != 0;
+        }
+        return count;
+    }
     // Of the node that was entered last, if it has few rows: whether exact_few.h is for it.
     bool has_few() const { return has_few_; }
     const FewClasses& few_points() const { return few_; }

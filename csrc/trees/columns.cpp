@@ -57,6 +57,16 @@ std::uint64_t* sort_pairs(std::uint64_t* a, std::uint64_t* b, std::ptrdiff_t n,
     return a;
 }
 
+// The code that more than half have of n rows, of which `sorted` pairs tell codes (n); or none.
+std::uint32_t common_code(const std::uint64_t* sorted, std::ptrdiff_t n,
+                          const std::uint32_t* codes) {
+    const std::uint64_t* const middle = sorted + n / 2;
+    const std::uint64_t key = *middle >> 32;
+    const auto* const first = std::lower_bound(sorted, middle, key << 32);
+    const auto* const end = std::lower_bound(middle, sorted + n, (key + 1) << 32);
+    return 2 * (end - first) > n ? codes[static_cast<std::uint32_t>(*middle)] : no_code;
+}
+
 // Codes and values of one feature, from `sorted` pairs; returns the number of values.
 std::int32_t number(const std::uint64_t* sorted, std::ptrdiff_t n, std::uint32_t* codes,
                     float* values) {
@@ -143,7 +153,13 @@ void ColumnStore::rank_feature(std::ptrdiff_t f, const Ranking& at, std::ptrdiff
                              : narrow<std::uint32_t>(at.codes.get(), m);
     values_[f].reset(new float[n_values + 1]);
     std::copy_n(at.values.get(), n_values, values_[f].get());
-    ranked_[f] = {codes_[f].get(), width, values_[f].get(), n_values, missing_[f], nullptr};
+    ranked_[f] = {codes_[f].get(),
+                  width,
+                  values_[f].get(),
+                  n_values,
+                  missing_[f],
+                  nullptr,
+                  common_code(sorted, m, at.codes.get())};
 }
 
 Status ColumnStore::rank(const float* X, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride,
@@ -209,6 +225,7 @@ Status ColumnStore::sparse(const float* data, const std::int32_t* indices,
         at.set(entries.count, 0.0f);  // which may, or may not, be a value of some row
         rank_feature(f, at, entries.count + 1);
         entries.zero = ranked_[f].code(static_cast<std::int32_t>(entries.count));
+        ranked_[f].common = entries.zero;
         if (columns_.by_row) spread(f, n);
     });
     for (std::ptrdiff_t f = 0; f < d; ++f)

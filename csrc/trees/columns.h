@@ -12,6 +12,8 @@ namespace fastml {
 // Codes of one byte are gathered by four.
 constexpr std::ptrdiff_t code_slack = 3;
 
+constexpr std::uint32_t no_code = ~std::uint32_t{0};
+
 // One feature of n rows as ranks among its distinct values (-0 and +0 are one). A row's code is
 // 2 * rank, plus 1 if its value is within `near` of the next lower one: scikit-learn does not split
 // between those. A missing value (NaN) has the code 2 * n_values, above all others.
@@ -24,6 +26,7 @@ struct Column {
     // (n_values), or null. Where zero, rows of the value are copies of a single one, targets too:
     // their order does not matter.
     const std::uint8_t* shared;
+    std::uint32_t common;  // the code of more than half of the rows, or no_code
 
     // visit(codes), as what they are.
     template <class Visit> auto with_codes(Visit visit) const {

@@ -13,8 +13,8 @@ constexpr std::uint32_t nothing = ~std::uint32_t{0};
 template <class Tally> class BestExact final : public Exact<Tally> {
   public:
     explicit BestExact(const Growth& growth)
-        : Exact<Tally>(growth), missing_sums_(tally_.none()), codes_(columns_.n),
-          known_tags_(any_missing() ? columns_.n : 0),
+        : Exact<Tally>(growth), missing_sums_(tally_.none()), codes_(columns_.n + row_slack),
+          known_tags_(columns_.n + row_slack),
           level_counts_(columns_.levels ? most_levels * tally_.counters : 0) {
         std::fill_n(level_numbers_, most_levels, -1);
     }
@@ -60,11 +60,6 @@ template <class Tally> class BestExact final : public Exact<Tally> {
         bool missing_left;
     };
 
-    bool any_missing() const {
-        return std::any_of(columns_.missing, columns_.missing + columns_.d,
-                           [](bool missing) { return missing; });
-    }
-
     // Closes the gaps that missing values leave, and counts them.
     Known set_missing_aside(const Column& column, ptrdiff_t feature) {
         ptrdiff_t known = 0, missing = 0;
@@ -82,6 +77,24 @@ template <class Tally> class BestExact final : public Exact<Tally> {
         return {&column, known_tags_.data(), feature, known, missing, false};
     }
 
+    // Whether rows are not counted apart from their weights.
+    bool may_count() const { return this->ones_ || growth_.min_samples_leaf == 1; }
+
+    // Has a row or a few stand for all those of the common value: the rest is less to sort.
+    Known merge_common(const Column& column, ptrdiff_t feature) {
+        std::uint32_t* const tags = known_tags_.data();
+        ptrdiff_t rows =
+            kernels_.uncommon(column, this->rows(), this->tags(), size(), codes_.data(), tags);
+        if (rows < size()) {
+            tally_.sum(tags, rows, this->left_);
+            tally_.subtract(total_, this->left_, this->right_);
+            const ptrdiff_t merged = tally_.merge(this->right_, tags + rows);
+            std::fill_n(codes_.data() + rows, merged, column.common);
+            rows += merged;
+        }
+        return {&column, tags, feature, rows, 0, false};
+    }
+
     bool try_feature(ptrdiff_t feature) {
         const Column& column = columns_.ranked[feature];
         if (is_categorical(feature)) return try_levels(column, feature);
@@ -97,14 +110,18 @@ template <class Tally> class BestExact final : public Exact<Tally> {
             }
         }
         if (column.n_values == 2 && !column.missing) return try_binary(column, feature);
-        // Where rows are not counted apart from their weights.
-        const bool may_count = this->ones_ || growth_.min_samples_leaf == 1;
-        if (may_count && !column.missing && column.width == 1 &&
+        const bool may_merge = may_count() && !column.missing && column.common != no_code &&
+                               tally_.can_merge(this->tree_weight_);
+        if (may_count() && !may_merge && !column.missing && column.width == 1 &&
             column.n_values * tally_.counters <= size())
             return try_all_values(column, feature);
-        column.gather(this->rows(), size(), codes_.data());
         Known known{&column, this->tags(), feature, size(), 0, false};
-        if (column.missing) known = set_missing_aside(column, feature);
+        if (may_merge) {
+            known = merge_common(column, feature);
+        } else {
+            column.gather(this->rows(), size(), codes_.data());
+            if (column.missing) known = set_missing_aside(column, feature);
+        }
         if (known.rows == 0) return false;
 
         std::uint32_t low, high;
@@ -112,7 +129,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
         if (known.missing == 0 && column.value(high) <= column.value(low) + near_value)
             return false;
         const ptrdiff_t n_codes = (high >> 1) - (low >> 1) + 1;
-        if (may_count && n_codes * tally_.counters <= known.rows + 1)
+        if (may_count() && n_codes * tally_.counters <= known.rows + 1)
             count(known, low >> 1, n_codes);
         else
             sort(known, low & ~1u, high);
@@ -292,7 +309,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
 
     void scan(const Known& side, const std::uint64_t* pairs, std::uint32_t base) {
         const Column& column = *side.column;
-        const ptrdiff_t m = side.rows, least = growth_.min_samples_leaf;
+        const ptrdiff_t m = side.rows, least = may_count() ? 1 : growth_.min_samples_leaf;
         const ptrdiff_t first = side.missing_left ? least - side.missing : least;
         const ptrdiff_t last = side.missing_left ? m - least : m + side.missing - least;
         if constexpr (Tally::scans)

@@ -42,6 +42,26 @@ inline ptrdiff_t zeros_block(const std::uint8_t* x, const std::int32_t* rows, pt
     return count;
 }
 
+template <class Code>
+ptrdiff_t uncommon_codes(const Code* x, std::uint32_t common, const std::int32_t* rows,
+                         const std::uint32_t* tags, ptrdiff_t m, std::uint32_t* codes,
+                         std::uint32_t* their_tags) {
+    const __m512i usual = _mm512_set1_epi32(static_cast<int>(common));
+    const __m512i wide = _mm512_set1_epi32(static_cast<int>(Code(-1)));
+    ptrdiff_t count = 0;
+    for (ptrdiff_t i = 0; i < m; i += row_lanes) {
+        const __mmask16 there = lanes_from(i, m);
+        const __m512i row = _mm512_loadu_si512(rows + i), tag = _mm512_loadu_si512(tags + i);
+        const __m512i code =
+            _mm512_and_si512(_mm512_mask_i32gather_epi32(usual, there, row, x, sizeof(Code)), wide);
+        const __mmask16 other = _mm512_cmpneq_epi32_mask(code, usual);
+        _mm512_storeu_si512(codes + count, _mm512_maskz_compress_epi32(other, code));
+        _mm512_storeu_si512(their_tags + count, _mm512_maskz_compress_epi32(other, tag));
+        count += count_bits(other);
+    }
+    return count;
+}
+
 inline ptrdiff_t gather_range_block(const float* x, const std::int32_t* rows, ptrdiff_t m,
                                     float* values, float* least, float* largest) {
     const __m512 infinity = _mm512_set1_ps(std::numeric_limits<float>::infinity());
@@ -237,6 +257,19 @@ inline ptrdiff_t zeros_block(const std::uint8_t* x, const std::int32_t* rows, pt
     return count;
 }
 
+template <class Code>
+ptrdiff_t uncommon_codes(const Code* x, std::uint32_t common, const std::int32_t* rows,
+                         const std::uint32_t* tags, ptrdiff_t m, std::uint32_t* codes,
+                         std::uint32_t* their_tags) {
+    ptrdiff_t count = 0;
+    for (ptrdiff_t i = 0; i < m; ++i) {
+        codes[count] = x[rows[i]];
+        their_tags[count] = tags[i];
+        count += codes[count] != common;
+    }
+    return count;
+}
+
 inline ptrdiff_t gather_range_block(const float* x, const std::int32_t* rows, ptrdiff_t m,
                                     float* values, float* least, float* largest) {
     float low = std::numeric_limits<float>::infinity(), high = -low;
@@ -282,6 +315,14 @@ FML_INLINE void add_pairs(const std::uint8_t* left, const std::uint32_t* tags, p
     sums[1] = second;
 }
 #endif
+
+inline ptrdiff_t uncommon_block(const Column& column, const std::int32_t* rows,
+                                const std::uint32_t* tags, ptrdiff_t m, std::uint32_t* codes,
+                                std::uint32_t* their_tags) {
+    return column.with_codes([&](const auto* x) {
+        return uncommon_codes(x, column.common, rows, tags, m, codes, their_tags);
+    });
+}
 
 inline void pair_sums_block(const std::uint32_t* tags, ptrdiff_t m, std::uint32_t* sums) {
     add_pairs(nullptr, tags, m, sums);

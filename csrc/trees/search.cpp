@@ -26,6 +26,7 @@ namespace fastml {
      isa::bound_many_block,          \
      isa::range_block,               \
      isa::zeros_block,               \
+     isa::uncommon_block,            \
      isa::gather_range_block,        \
      isa::pair_sums_block,           \
      isa::side_block,                \

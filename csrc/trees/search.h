@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "trees/columns.h"
 #include "trees/queue.h"
 #include "trees/replay.h"
 
@@ -37,6 +38,10 @@ struct SearchKernels {
     // left (m) = 1 where the code of a row, with code_slack bytes behind, is zero; their sum.
     std::ptrdiff_t (*zeros)(const std::uint8_t* codes, const std::int32_t* rows, std::ptrdiff_t m,
                             std::uint8_t* left);
+    // Codes and tags of those of rows (m), with `tags` (m), whose code is not `common`; their number.
+    std::ptrdiff_t (*uncommon)(const Column& column, const std::int32_t* rows,
+                               const std::uint32_t* tags, std::ptrdiff_t m, std::uint32_t* codes,
+                               std::uint32_t* their_tags);
     // values (m) = x[rows], and the range of those that are not NaN; returns how many are.
     std::ptrdiff_t (*gather_range)(const float* x, const std::int32_t* rows, std::ptrdiff_t m,
                                    float* values, float* least, float* largest);

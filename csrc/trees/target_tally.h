@@ -23,7 +23,7 @@ class TargetTally {
     static constexpr bool scans = false;
 
     TargetTally(const Growth& growth, const SearchKernels& kernels)
-        : kernels_(kernels), points_(growth.columns->n), weights_(side_by_side),
+        : kernels_(kernels), points_(growth.columns->n + 1), weights_(side_by_side),
           targets_(side_by_side) {}
 
     // All products are whole multiples of a power of two, and their sums below 2^53 of it.
@@ -92,6 +92,13 @@ class TargetTally {
             sums.wy += taken * points_[tags[i]].wy;
         }
     }
+    // A row that stands for all that have these sums, until the next one; see ClassTally.
+    static bool can_merge(double) { return true; }
+    std::ptrdiff_t merge(const Sums& sums, std::uint32_t* tags) {
+        points_.back() = sums;
+        *tags = static_cast<std::uint32_t>(points_.size() - 1);
+        return 1;
+    }
     bool has_few() const { return has_few_; }
     const FewTargets& few_points() const { return few_; }
     void sum_few(std::uint32_t rows, Sums& sums) const {
@@ -159,7 +166,7 @@ class TargetTally {
     }
 
     const SearchKernels& kernels_;
-    std::vector<Sums> points_;               // (n)
+    std::vector<Sums> points_;               // (n), and one that stands for others
     std::vector<double> weights_, targets_;  // of the node's rows, if they are no more
     FewTargets few_;
     bool has_few_ = false;
