@@ -162,6 +162,36 @@ void ColumnStore::rank_feature(std::ptrdiff_t f, const Ranking& at, std::ptrdiff
                   common_code(sorted, m, at.codes.get())};
 }
 
+// Fewer of them in a word would take more memory than their codes.
+constexpr std::int32_t least_bits = 8;
+
+// Makes Columns::bits.
+Status ColumnStore::pack_bits(int n_threads) {
+    bit_.clear();
+    std::vector<const Column*> packed;
+    for (const Column& column : ranked_) {
+        const bool fits = column.has_two_values() && column.apart(0, 3);
+        bit_.push_back(fits ? static_cast<std::int32_t>(packed.size()) : -1);
+        if (fits) packed.push_back(&column);
+    }
+    const auto count = static_cast<std::ptrdiff_t>(packed.size());
+    if (count < least_bits) return Status::ok;
+    const std::ptrdiff_t n = columns_.n, words = (count + 63) / 64;
+    bits_.reset(new std::uint64_t[words * n]);
+    bytes_ += words * n * static_cast<std::ptrdiff_t>(sizeof(std::uint64_t));
+    columns_.bits = bits_.get();
+    columns_.bit = bit_.data();
+    return parallel(words, n_threads, [&](std::ptrdiff_t word, int) {
+        std::uint64_t* const out = bits_.get() + word * n;
+        std::fill_n(out, n, std::uint64_t{0});
+        for (std::ptrdiff_t k = 64 * word; k < std::min(count, 64 * (word + 1)); ++k) {
+            const auto* codes = static_cast<const std::uint8_t*>(packed[k]->codes);
+            for (std::ptrdiff_t i = 0; i < n; ++i)
+                out[i] |= static_cast<std::uint64_t>(codes[i] >> 1) << (k % 64);
+        }
+    });
+}
+
 Status ColumnStore::rank(const float* X, std::ptrdiff_t row_stride, std::ptrdiff_t column_stride,
                          std::ptrdiff_t n, std::ptrdiff_t d, int n_threads) noexcept try {
     reserve(d);
@@ -174,8 +204,9 @@ Status ColumnStore::rank(const float* X, std::ptrdiff_t row_stride, std::ptrdiff
     });
     bytes_ = 0;
     for (const Column& column : ranked_) bytes_ += n * column.width + 4 * column.n_values;
-    columns_ = {n, d, ranked_.data(), nullptr, missing_.get(), nullptr, true, false, nullptr};
-    return status;
+    columns_ = {n,    d,     ranked_.data(), nullptr, missing_.get(), nullptr,
+                true, false, nullptr,        nullptr, nullptr};
+    return status == Status::ok ? pack_bits(n_threads) : status;
 } catch (const std::bad_alloc&) {
     return Status::no_memory;
 }
@@ -212,7 +243,8 @@ Status ColumnStore::sparse(const float* data, const std::int32_t* indices,
     reserve(d);
     std::fill_n(missing_.get(), d, false);
     const std::ptrdiff_t nnz = indptr[d];
-    columns_ = {n, d, nullptr, nullptr, missing_.get(), entries_.data(), false, false, nullptr};
+    columns_ = {n,     d,     nullptr, nullptr, missing_.get(), entries_.data(),
+                false, false, nullptr, nullptr, nullptr};
     columns_.mostly_zero = nnz < n * d / 32;
     columns_.by_row = by_row <= std::max(cheap_bytes, 8 * nnz) && (ranks || !columns_.mostly_zero);
     bytes_ = ranks || !columns_.by_row ? 0 : by_row;
@@ -232,7 +264,7 @@ Status ColumnStore::sparse(const float* data, const std::int32_t* indices,
         bytes_ += (columns_.by_row ? n : entries_[f].count + 1) * ranked_[f].width +
                   4 * ranked_[f].n_values;
     columns_.ranked = ranked_.data();
-    return status;
+    return status == Status::ok && columns_.by_row ? pack_bits(n_threads) : status;
 } catch (const std::bad_alloc&) {
     return Status::no_memory;
 }
@@ -275,8 +307,9 @@ Status ColumnStore::take(const Columns& all, const std::int64_t* rows, std::ptrd
     });
     bytes_ = 0;
     for (const Column& column : ranked_) bytes_ += m * column.width;
-    columns_ = {m, all.d, ranked_.data(), nullptr, missing_.get(), nullptr, true, false, nullptr};
-    return status;
+    columns_ = {m,    all.d, ranked_.data(), nullptr, missing_.get(), nullptr,
+                true, false, nullptr,        nullptr, nullptr};
+    return status == Status::ok ? pack_bits(n_threads) : status;
 } catch (const std::bad_alloc&) {
     return Status::no_memory;
 }
@@ -299,7 +332,8 @@ Status ColumnStore::copy(const float* X, std::ptrdiff_t row_stride, std::ptrdiff
                 }
         });
     bytes_ = n * d * static_cast<std::ptrdiff_t>(sizeof(float));
-    columns_ = {n, d, nullptr, raw_.get(), missing_.get(), nullptr, true, false, nullptr};
+    columns_ = {n,    d,     nullptr, raw_.get(), missing_.get(), nullptr,
+                true, false, nullptr, nullptr,    nullptr};
     return status;
 } catch (const std::bad_alloc&) {
     return Status::no_memory;

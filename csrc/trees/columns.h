@@ -48,10 +48,10 @@ struct Column {
             for (std::ptrdiff_t i = 0; i < m; ++i) out[i] = c[rows[i]];
         });
     }
-    bool is_missing(std::uint32_t code) const {
-        return code >> 1 == static_cast<std::uint32_t>(n_values);
-    }
+    std::uint32_t missing_code() const { return 2 * static_cast<std::uint32_t>(n_values); }
+    bool is_missing(std::uint32_t code) const { return code == missing_code(); }
     float value(std::uint32_t code) const { return values[code >> 1]; }
+    bool has_two_values() const { return n_values == 2 && !missing; }
     // Whether a split may pass between two values that follow each other in a node.
     inline bool apart(std::uint32_t lower, std::uint32_t upper) const;
 };
@@ -88,6 +88,10 @@ struct Columns {
     bool mostly_zero;        // so that passing over entries is less than passing over rows
     // (d), or null. How many levels a categorical feature has, whose values are 0, 1, ...; else 0.
     const std::int32_t* levels;
+    // Features of two values that are apart, 64 in a word (words, n): which rows have the upper one.
+    // `bit` (d) is a feature's number among them, -1 if it is none. Both null if they are few.
+    const std::uint64_t* bits;
+    const std::int32_t* bit;
 };
 
 // Levels of a categorical feature.
@@ -136,6 +140,7 @@ class ColumnStore {
     void reserve(std::ptrdiff_t d);
     void rank_feature(std::ptrdiff_t f, const Ranking& at, std::ptrdiff_t m);
 
+    Status pack_bits(int n_threads);
     // Make codes, or values, of entries those of all rows.
     void spread(std::ptrdiff_t f, std::ptrdiff_t n);
     Status spread_raw(int n_threads);
@@ -143,7 +148,8 @@ class ColumnStore {
     Columns columns_{};
     std::vector<Column> ranked_;
     std::vector<Entries> entries_;
-    std::vector<std::int32_t> levels_;
+    std::vector<std::int32_t> levels_, bit_;
+    std::unique_ptr<std::uint64_t[]> bits_;
     std::vector<std::unique_ptr<char[]>> codes_;
     std::vector<std::unique_ptr<float[]>> values_;
     std::vector<std::unique_ptr<std::uint8_t[]>> shared_;

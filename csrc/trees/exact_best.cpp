@@ -15,14 +15,17 @@ template <class Tally> class BestExact final : public Exact<Tally> {
     explicit BestExact(const Growth& growth)
         : Exact<Tally>(growth), missing_sums_(tally_.none()), codes_(columns_.n + row_slack),
           known_tags_(columns_.n + row_slack),
-          level_counts_(columns_.levels ? most_levels * tally_.counters : 0) {
+          level_counts_(columns_.levels ? most_levels * tally_.counters : 0),
+          words_(words(columns_)), nodes_(words(columns_)) {
         std::fill_n(level_numbers_, most_levels, -1);
     }
 
     Split split(Inherited& inherited) override {
         best_ = {};
+        ++node_;
         inherited.constants = draw_.each(random_, inherited.constants,
                                          [&](ptrdiff_t feature) { return try_feature(feature); });
+        score_bits();
         Split split{end_};
         if (best_.lower != nothing) carry_out(inherited.impurity, split);
         return split;
@@ -96,6 +99,10 @@ template <class Tally> class BestExact final : public Exact<Tally> {
     }
 
     bool try_feature(ptrdiff_t feature) {
+        if (columns_.bit && columns_.bit[feature] >= 0 && tally_.has_few() &&
+            !is_categorical(feature))
+            return try_bit(columns_.bit[feature], feature);
+        score_bits();  // of features drawn before
         const Column& column = columns_.ranked[feature];
         if (is_categorical(feature)) return try_levels(column, feature);
         if (tally_.has_few() && !column.missing && column.n_values < 1 << 23) {
@@ -109,7 +116,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
                 return true;
             }
         }
-        if (column.n_values == 2 && !column.missing) return try_binary(column, feature);
+        if (column.has_two_values()) return try_binary(column, feature);
         const bool may_merge = may_count() && !column.missing && column.common != no_code &&
                                tally_.can_merge(this->tree_weight_);
         if (may_count() && !may_merge && !column.missing && column.width == 1 &&
@@ -136,10 +143,36 @@ template <class Tally> class BestExact final : public Exact<Tally> {
         return true;
     }
 
+    static ptrdiff_t words(const Columns& columns) {
+        if (!columns.bit) return 0;
+        return *std::max_element(columns.bit, columns.bit + columns.d) / 64 + 1;
+    }
+    // Of few rows: splits wait until there are some to score together.
+    bool try_bit(std::int32_t bit, ptrdiff_t feature) {
+        const std::int32_t number = bit / 64;
+        FewBits& word = words_[number];
+        if (nodes_[number] != node_)
+            take_bits(columns_.bits + number * columns_.n, this->rows(), size(), word);
+        nodes_[number] = node_;
+        if (!(word.varying >> bit % 64 & 1)) return false;
+        if (n_bits_ == most_bits) score_bits();
+        bits_[n_bits_] = {&word, bit % 64};
+        bit_features_[n_bits_++] = feature;
+        return true;
+    }
+    void score_bits() {
+        if (n_bits_ == 0) return;
+        const FewBest found = best_bit(bits_, n_bits_, size(), tally_.few_points(),
+                                       growth_.min_samples_leaf, this->least_);
+        n_bits_ = 0;
+        if (found.proxy > best_.proxy)
+            best_ = {found.proxy, bit_features_[found.which], 0, 2, found.left, false, false, {}};
+    }
+
     // There is one split to score.
     bool try_binary(const Column& column, ptrdiff_t feature) {
-        const auto* codes = static_cast<const std::uint8_t*>(column.codes);
-        const ptrdiff_t n_left = kernels_.zeros(codes, this->rows(), size(), sides_.data());
+        const ptrdiff_t n_left =
+            kernels_.up_to(column, this->rows(), size(), 0, no_code, sides_.data());
         const ptrdiff_t n_right = size() - n_left;
         if (n_left == 0 || n_right == 0 || !column.apart(0, 3)) return false;
         if (n_left < growth_.min_samples_leaf || n_right < growth_.min_samples_leaf) return true;
@@ -215,6 +248,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
     }
     // Levels that the node does not have follow the larger child.
     void carry_out_levels(const Column& column, Split& split) {
+        column.gather(this->rows(), size(), codes_.data());
         LevelSet present{};
         for (ptrdiff_t i = 0; i < size(); ++i) {
             const auto level = static_cast<std::int32_t>(column.value(codes_[i]));
@@ -391,7 +425,6 @@ template <class Tally> class BestExact final : public Exact<Tally> {
             split.missing_go_left = split.position - start_ > end_ - split.position;
             return;
         }
-        column.gather(this->rows(), size(), codes_.data());
         if (is_categorical(best_.feature))
             carry_out_levels(column, split);
         else
@@ -403,9 +436,8 @@ template <class Tally> class BestExact final : public Exact<Tally> {
     }
     void carry_out_numbers(const Column& column, Split& split) {
         const std::uint32_t last = best_.lower | 1;  // whose value is that of `lower`
-        for (ptrdiff_t i = 0; i < size(); ++i) sides_[i] = codes_[i] <= last;
-        if (column.missing && best_.missing_left)
-            for (ptrdiff_t i = 0; i < size(); ++i) sides_[i] |= column.is_missing(codes_[i]);
+        const std::uint32_t missing = best_.missing_left ? column.missing_code() : no_code;
+        kernels_.up_to(column, this->rows(), size(), last, missing, sides_.data());
         split.position = this->divide();
         split.threshold =
             best_.upper == nothing ? std::numeric_limits<double>::infinity() : between(column);
@@ -417,6 +449,12 @@ template <class Tally> class BestExact final : public Exact<Tally> {
     std::vector<std::uint32_t> codes_, known_tags_;
     std::vector<typename Tally::Counter> level_counts_;  // (most_levels, counters)
     std::int32_t level_numbers_[most_levels];
+    std::vector<FewBits> words_;       // of the columns' bits, for a node of few rows
+    std::vector<std::int64_t> nodes_;  // for which one
+    std::int64_t node_ = 0;
+    FewBit bits_[most_bits];
+    ptrdiff_t bit_features_[most_bits];
+    int n_bits_ = 0;
     Best best_;
 };
 

@@ -42,6 +42,24 @@ FewSide side_few(const float* values, std::ptrdiff_t m, float threshold, bool mi
     return block(values, m, threshold, missing_left, targets, least_rows, least);
 }
 
+void take_bits(const std::uint64_t* words, const std::int32_t* rows, std::ptrdiff_t m,
+               FewBits& out) noexcept {
+    static const auto block = FML_PICK(take_bits_block);
+    block(words, rows, m, out);
+}
+
+FewBest best_bit(const FewBit* bits, int count, std::ptrdiff_t m, const FewClasses& classes,
+                 std::ptrdiff_t least_rows, double least) noexcept {
+    static const auto block = FML_PICK(best_bit_block<FewClasses>);
+    return block(bits, count, m, classes, least_rows, least);
+}
+
+FewBest best_bit(const FewBit* bits, int count, std::ptrdiff_t m, const FewTargets& targets,
+                 std::ptrdiff_t least_rows, double least) noexcept {
+    static const auto block = FML_PICK(best_bit_block<FewTargets>);
+    return block(bits, count, m, targets, least_rows, least);
+}
+
 FewSplit split_few(const Column& column, const std::int32_t* rows, std::ptrdiff_t m,
                    const FewClasses& classes, std::ptrdiff_t least_rows, double least) noexcept {
     static const auto block = FML_PICK(split_few_block<FewClasses>);

@@ -48,6 +48,29 @@ FewSplit split_few(const Column& column, const std::int32_t* rows, std::ptrdiff_
                    const FewClasses& classes, std::ptrdiff_t least_rows, double least) noexcept;
 FewSplit split_few(const Column& column, const std::int32_t* rows, std::ptrdiff_t m,
                    const FewTargets& targets, std::ptrdiff_t least_rows, double least) noexcept;
+// What few rows have of 64 features of two values, and which of these features vary among them.
+struct FewBits {
+    alignas(64) std::uint64_t of[few];  // a bit is set where the value is the upper one
+    std::uint64_t varying;
+};
+void take_bits(const std::uint64_t* words, const std::int32_t* rows, std::ptrdiff_t m,
+               FewBits& out) noexcept;
+// A feature that varies.
+struct FewBit {
+    const FewBits* word;
+    int number;
+};
+constexpr int most_bits = 8;  // that are scored together
+// The first of the best splits of m rows by `count` <= most_bits features; see split_few.
+struct FewBest {
+    double proxy;
+    std::uint32_t left;
+    int which;
+};
+FewBest best_bit(const FewBit* bits, int count, std::ptrdiff_t m, const FewClasses& classes,
+                 std::ptrdiff_t least_rows, double least) noexcept;
+FewBest best_bit(const FewBit* bits, int count, std::ptrdiff_t m, const FewTargets& targets,
+                 std::ptrdiff_t least_rows, double least) noexcept;
 // The split of values (few) by a threshold: those that are NaN are left if `missing_left`.
 FewSide side_few(const float* values, std::ptrdiff_t m, float threshold, bool missing_left,
                  const FewClasses& classes, std::ptrdiff_t least_rows, double least) noexcept;

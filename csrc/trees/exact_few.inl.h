@@ -21,11 +21,42 @@ FML_INLINE __m512d add_lanes(__m512d v) {
     return plus_moved_up<4>(plus_moved_up<2>(plus_moved_up<1>(v)));
 }
 
+// The sums of x over those of m rows that each lane tells by bits: by tables of the sums of all
+// subsets of four.
+FML_INLINE __m512i subset_sums(const std::uint64_t* x, __m512i rows, std::ptrdiff_t m) {
+    __m512i sums = _mm512_setzero_si512();
+    const auto all = [x](std::ptrdiff_t i) {
+        return _mm512_set1_epi64(static_cast<long long>(x[i]));
+    };
+    for (std::ptrdiff_t i = 0; i < m; i += 4) {
+        __m512i low = _mm512_maskz_mov_epi64(0xaa, all(i));
+        low = _mm512_mask_add_epi64(low, 0xcc, low, all(i + 1));
+        low = _mm512_mask_add_epi64(low, 0xf0, low, all(i + 2));
+        const __m512i high = _mm512_add_epi64(low, all(i + 3));
+        sums = _mm512_add_epi64(sums, _mm512_permutex2var_epi64(low, rows, high));
+        rows = _mm512_srli_epi64(rows, 4);
+    }
+    return sums;
+}
+FML_INLINE __m512d subset_sums(const double* x, __m512i rows, std::ptrdiff_t m) {
+    __m512d sums = _mm512_setzero_pd();
+    for (std::ptrdiff_t i = 0; i < m; i += 4) {
+        __m512d low = _mm512_maskz_mov_pd(0xaa, _mm512_set1_pd(x[i]));
+        low = _mm512_mask_add_pd(low, 0xcc, low, _mm512_set1_pd(x[i + 1]));
+        low = _mm512_mask_add_pd(low, 0xf0, low, _mm512_set1_pd(x[i + 2]));
+        const __m512d high = low + _mm512_set1_pd(x[i + 3]);
+        sums += _mm512_permutex2var_pd(low, rows, high);
+        rows = _mm512_srli_epi64(rows, 4);
+    }
+    return sums;
+}
+
 // Sums of the first 1, 2, ... rows, half of the lanes at a time; places (few) tell their order.
 class ClassSums {
   public:
     explicit ClassSums(const FewClasses& classes)
-        : low_(_mm512_load_si512(classes.of)), high_(_mm512_load_si512(classes.of + half)),
+        : of_(classes.of), low_(_mm512_load_si512(classes.of)),
+          high_(_mm512_load_si512(classes.of + half)),
           total_(_mm512_set1_epi64(static_cast<long long>(classes.total))),
           total_w_(_mm512_set1_pd(classes.total_w)) {}
 
@@ -40,6 +71,8 @@ class ClassSums {
         const __m512i high = _mm512_maskz_mov_epi64(static_cast<__mmask8>(rows >> half), high_);
         sums_ = _mm512_set1_epi64(_mm512_reduce_add_epi64(_mm512_add_epi64(low, high)));
     }
+    // Of those of m rows that each lane tells by bits.
+    void subsets(__m512i rows, std::ptrdiff_t m) { sums_ = subset_sums(of_, rows, m); }
     __m512d score(double least, __mmask8* enough) const {
         const __m512i right = _mm512_sub_epi64(total_, sums_);
         const __m512d w = _mm512_cvtepi64_pd(_mm512_sad_epu8(sums_, _mm512_setzero_si512()));
@@ -57,6 +90,7 @@ class ClassSums {
         return _mm512_cvtepi64_pd(_mm512_add_epi64(
             _mm512_and_si512(pairs, _mm512_set1_epi64(0xffffffff)), _mm512_srli_epi64(pairs, 32)));
     }
+    const std::uint64_t* of_;
     __m512i low_, high_, total_, sums_, before_ = _mm512_setzero_si512();
     __m512d total_w_;
 };
@@ -77,6 +111,10 @@ class TargetSums {
     void only(__mmask16 rows) {
         w_ = _mm512_set1_pd(sum(targets_.w, rows));
         wy_ = _mm512_set1_pd(sum(targets_.wy, rows));
+    }
+    void subsets(__m512i rows, std::ptrdiff_t m) {
+        w_ = subset_sums(targets_.w, rows, m);
+        wy_ = subset_sums(targets_.wy, rows, m);
     }
     __m512d score(double least, __mmask8* enough) const {
         const __m512d rest = total_w_ - w_, right = total_ - wy_, bound = _mm512_set1_pd(least);
@@ -167,6 +205,56 @@ FewSplit split_codes(const Code* column, bool two_values, const std::int32_t* ro
     split.left =
         _mm512_mask_cmple_epu32_mask(there, code, _mm512_set1_epi32(static_cast<int>(split.lower)));
     return split;
+}
+
+inline void take_bits_block(const std::uint64_t* words, const std::int32_t* rows, std::ptrdiff_t m,
+                            FewBits& out) {
+    const __mmask16 there = first<std::uint32_t>(m);
+    const __m512i row = _mm512_loadu_si512(rows);
+    const __m512i one = _mm512_set1_epi64(static_cast<long long>(words[rows[0]]));
+    const __m512i low = _mm512_mask_i32gather_epi64(one, static_cast<__mmask8>(there),
+                                                    _mm512_castsi512_si256(row), words, 8);
+    _mm512_store_si512(out.of, low);
+    __m512i varying = _mm512_xor_si512(low, one);
+    if (m > half) {
+        const __m512i high = _mm512_mask_i32gather_epi64(
+            one, static_cast<__mmask8>(there >> half), _mm512_extracti64x4_epi64(row, 1), words, 8);
+        _mm512_store_si512(out.of + half, high);
+        varying = _mm512_or_si512(varying, _mm512_xor_si512(high, one));
+    }
+    out.varying = static_cast<std::uint64_t>(_mm512_reduce_or_epi64(varying));
+}
+
+template <class Rows>
+FewBest best_bit_block(const FewBit* bits, int count, std::ptrdiff_t m, const Rows& rows,
+                       std::ptrdiff_t least_rows, double least) {
+    const double none = -std::numeric_limits<double>::infinity();
+    const __mmask16 there = first<std::uint32_t>(m);
+    std::uint64_t left[most_bits * sizeof(__mmask16) / sizeof(std::uint64_t)] = {};
+    unsigned possible = 0;
+    for (int k = 0; k < count; ++k) {
+        const std::uint64_t* of = bits[k].word->of;
+        const __m512i bit = _mm512_set1_epi64(static_cast<long long>(1ull << bits[k].number));
+        unsigned low = _mm512_testn_epi64_mask(_mm512_load_si512(of), bit);
+        if (m > half)
+            low |= unsigned{_mm512_testn_epi64_mask(_mm512_load_si512(of + half), bit)} << half;
+        low &= there;
+        const int n_left = count_bits(static_cast<__mmask16>(low));
+        possible |= unsigned{n_left >= least_rows && m - n_left >= least_rows} << k;
+        left[k / 4] |= std::uint64_t{low} << 16 * (k % 4);
+    }
+    auto sums = sums_of(rows);
+    sums.subsets(_mm512_cvtepu16_epi64(_mm_set_epi64x(static_cast<long long>(left[1]),
+                                                      static_cast<long long>(left[0]))),
+                 m);
+    __mmask8 enough;
+    __m512d proxy = sums.score(least, &enough);
+    enough &= static_cast<__mmask8>(possible);
+    proxy = _mm512_mask_mov_pd(_mm512_set1_pd(none), enough, proxy);
+    const double best = _mm512_reduce_max_pd(proxy);
+    const unsigned equal = _mm512_cmp_pd_mask(proxy, _mm512_set1_pd(best), _CMP_EQ_OQ);
+    const int which = __builtin_ctz(equal);
+    return {best, static_cast<std::uint32_t>(left[which / 4] >> 16 * (which % 4) & 0xffff), which};
 }
 
 inline bool take_few_block(const std::uint32_t* tags, int bits, std::ptrdiff_t m, FewClasses& out) {
@@ -300,6 +388,36 @@ FewSplit split_codes(const Code* column, bool two_values, const std::int32_t* ro
     split.upper = codes[cut];
     for (std::ptrdiff_t i = 0; i < cut; ++i) split.left |= 1u << order[i];
     return split;
+}
+
+inline void take_bits_block(const std::uint64_t* words, const std::int32_t* rows, std::ptrdiff_t m,
+                            FewBits& out) {
+    out.varying = 0;
+    for (std::ptrdiff_t i = 0; i < m; ++i) {
+        out.of[i] = words[rows[i]];
+        out.varying |= out.of[i] ^ out.of[0];
+    }
+}
+
+template <class Rows>
+FewBest best_bit_block(const FewBit* bits, int count, std::ptrdiff_t m, const Rows& rows,
+                       std::ptrdiff_t least_rows, double least) {
+    FewBest best{-std::numeric_limits<double>::infinity(), 0, 0};
+    for (int k = 0; k < count; ++k) {
+        auto sums = sums_of(rows);
+        std::uint32_t left = 0;
+        std::ptrdiff_t n_left = 0;
+        for (std::ptrdiff_t i = 0; i < m; ++i) {
+            if (bits[k].word->of[i] >> bits[k].number & 1) continue;
+            left |= 1u << i;
+            ++n_left;
+            sums.add(static_cast<std::uint32_t>(i));
+        }
+        if (n_left < least_rows || m - n_left < least_rows) continue;
+        const double proxy = sums.score(least);
+        if (proxy > best.proxy) best = {proxy, left, k};
+    }
+    return best;
 }
 
 inline bool take_few_block(const std::uint32_t* tags, int bits, std::ptrdiff_t m, FewClasses& out) {

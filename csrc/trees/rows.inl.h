@@ -27,17 +27,28 @@ inline void range_block(const std::uint32_t* codes, ptrdiff_t m, std::uint32_t* 
     *largest = _mm512_reduce_max_epu32(high);
 }
 
-inline ptrdiff_t zeros_block(const std::uint8_t* x, const std::int32_t* rows, ptrdiff_t m,
-                             std::uint8_t* left) {
-    const __m512i low = _mm512_set1_epi32(0xff);
+// The codes of rows [i, m), sixteen at most; `none` behind them.
+template <class Code>
+FML_INLINE __m512i codes_from(const Code* x, const std::int32_t* rows, ptrdiff_t i, ptrdiff_t m,
+                              __m512i none) {
+    const __m512i code = _mm512_mask_i32gather_epi32(none, lanes_from(i, m),
+                                                     _mm512_loadu_si512(rows + i), x, sizeof(Code));
+    return _mm512_and_si512(code, _mm512_set1_epi32(static_cast<int>(Code(-1))));
+}
+
+template <class Code>
+ptrdiff_t codes_up_to(const Code* x, const std::int32_t* rows, ptrdiff_t m, std::uint32_t last,
+                      std::uint32_t other, std::uint8_t* left) {
+    const __m512i largest = _mm512_set1_epi32(static_cast<int>(last));
+    const __m512i also = _mm512_set1_epi32(static_cast<int>(other));
     ptrdiff_t count = 0;
     for (ptrdiff_t i = 0; i < m; i += row_lanes) {
-        const __mmask16 there = lanes_from(i, m);
-        const __m512i row = _mm512_loadu_si512(rows + i);
-        const __m512i code = _mm512_mask_i32gather_epi32(low, there, row, x, 1);
-        const __mmask16 zero = _mm512_testn_epi32_mask(code, low);
-        _mm_storeu_si128((__m128i*)(left + i), _mm_maskz_set1_epi8(zero, 1));
-        count += count_bits(zero);
+        const __m512i code = codes_from(x, rows, i, m, largest);
+        const __mmask16 low =
+            lanes_from(i, m) & static_cast<__mmask16>(_mm512_cmple_epu32_mask(code, largest) |
+                                                      _mm512_cmpeq_epi32_mask(code, also));
+        _mm_storeu_si128((__m128i*)(left + i), _mm_maskz_set1_epi8(low, 1));
+        count += count_bits(low);
     }
     return count;
 }
@@ -47,13 +58,10 @@ ptrdiff_t uncommon_codes(const Code* x, std::uint32_t common, const std::int32_t
                          const std::uint32_t* tags, ptrdiff_t m, std::uint32_t* codes,
                          std::uint32_t* their_tags) {
     const __m512i usual = _mm512_set1_epi32(static_cast<int>(common));
-    const __m512i wide = _mm512_set1_epi32(static_cast<int>(Code(-1)));
     ptrdiff_t count = 0;
     for (ptrdiff_t i = 0; i < m; i += row_lanes) {
-        const __mmask16 there = lanes_from(i, m);
-        const __m512i row = _mm512_loadu_si512(rows + i), tag = _mm512_loadu_si512(tags + i);
-        const __m512i code =
-            _mm512_and_si512(_mm512_mask_i32gather_epi32(usual, there, row, x, sizeof(Code)), wide);
+        const __m512i tag = _mm512_loadu_si512(tags + i);
+        const __m512i code = codes_from(x, rows, i, m, usual);
         const __mmask16 other = _mm512_cmpneq_epi32_mask(code, usual);
         _mm512_storeu_si512(codes + count, _mm512_maskz_compress_epi32(other, code));
         _mm512_storeu_si512(their_tags + count, _mm512_maskz_compress_epi32(other, tag));
@@ -250,10 +258,14 @@ inline void range_block(const std::uint32_t* codes, ptrdiff_t m, std::uint32_t* 
     *largest = static_cast<std::uint32_t>(high);
 }
 
-inline ptrdiff_t zeros_block(const std::uint8_t* x, const std::int32_t* rows, ptrdiff_t m,
-                             std::uint8_t* left) {
+template <class Code>
+ptrdiff_t codes_up_to(const Code* x, const std::int32_t* rows, ptrdiff_t m, std::uint32_t last,
+                      std::uint32_t other, std::uint8_t* left) {
     ptrdiff_t count = 0;
-    for (ptrdiff_t i = 0; i < m; ++i) count += left[i] = x[rows[i]] == 0;
+    for (ptrdiff_t i = 0; i < m; ++i) {
+        const std::uint32_t code = x[rows[i]];
+        count += left[i] = (code <= last) | (code == other);
+    }
     return count;
 }
 
@@ -322,6 +334,11 @@ inline ptrdiff_t uncommon_block(const Column& column, const std::int32_t* rows,
     return column.with_codes([&](const auto* x) {
         return uncommon_codes(x, column.common, rows, tags, m, codes, their_tags);
     });
+}
+inline ptrdiff_t up_to_block(const Column& column, const std::int32_t* rows, ptrdiff_t m,
+                             std::uint32_t last, std::uint32_t other, std::uint8_t* left) {
+    return column.with_codes(
+        [&](const auto* x) { return codes_up_to(x, rows, m, last, other, left); });
 }
 
 inline void pair_sums_block(const std::uint32_t* tags, ptrdiff_t m, std::uint32_t* sums) {

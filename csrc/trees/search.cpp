@@ -25,7 +25,7 @@ namespace fastml {
      isa::bound_binary_block,        \
      isa::bound_many_block,          \
      isa::range_block,               \
-     isa::zeros_block,               \
+     isa::up_to_block,               \
      isa::uncommon_block,            \
      isa::gather_range_block,        \
      isa::pair_sums_block,           \

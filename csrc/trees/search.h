@@ -35,9 +35,9 @@ struct SearchKernels {
     void (*range)(const std::uint32_t* codes, std::ptrdiff_t m, std::uint32_t* least,
                   std::uint32_t* largest);
     // In the following, all arrays have row_slack more elements; those that are written may change.
-    // left (m) = 1 where the code of a row, with code_slack bytes behind, is zero; their sum.
-    std::ptrdiff_t (*zeros)(const std::uint8_t* codes, const std::int32_t* rows, std::ptrdiff_t m,
-                            std::uint8_t* left);
+    // left (m) = 1 where the code of a row is at most `last`, or `other`; their sum.
+    std::ptrdiff_t (*up_to)(const Column& column, const std::int32_t* rows, std::ptrdiff_t m,
+                            std::uint32_t last, std::uint32_t other, std::uint8_t* left);
     // Codes and tags of those of rows (m), with `tags` (m), whose code is not `common`; their number.
     std::ptrdiff_t (*uncommon)(const Column& column, const std::int32_t* rows,
                                const std::uint32_t* tags, std::ptrdiff_t m, std::uint32_t* codes,
