@@ -2,7 +2,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -28,10 +27,7 @@ template <class T> class Growing {
         size_ += count;
         return data_ + size_ - count;
     }
-    void drop_front(std::ptrdiff_t count) {
-        size_ -= count;
-        if (count && size_) std::memmove(data_, data_ + count, sizeof(T) * size_);
-    }
+    void clear() { size_ = 0; }
     std::ptrdiff_t size() const { return size_; }
     T* data() const { return data_; }
     T& operator[](std::ptrdiff_t i) const { return data_[i]; }

@@ -86,12 +86,13 @@ cdef extern from "trees/grow.h" namespace "fastml" nogil:
         const double* values
         const LevelSet* levels
 
+    ctypedef bool_t (*Take)(void*, const Ripe&) noexcept
+
     cdef cppclass CGarden "fastml::Garden":
         CGarden(
             const Growth&, const double*, const int32_t*, Py_ssize_t, const uint32_t*, Py_ssize_t,
             int) except +
-        Status work() noexcept
-        const vector[Ripe]& ripe() noexcept
+        Status work(Take, void*) noexcept
 
 cdef extern from "trees/replay.h" namespace "fastml" nogil:
     Py_ssize_t row_slack
@@ -214,6 +215,8 @@ cdef class Garden:
     cdef CGarden* garden
     cdef Growth growth
     cdef tuple kept  # what the garden points to
+    cdef object take, error
+    cdef list taken
     cdef bint is_over
 
     def __cinit__(
@@ -286,22 +289,26 @@ cdef class Garden:
     def __dealloc__(self):
         del self.garden
 
-    def harvest(self):
-        """Work until trees are complete: list of (number, nodes, values, max_depth), in any order.
+    def harvest(self, take):
+        """Work until trees are complete: list of their numbers, in any order, and what `take` returns.
 
-        It is empty when all trees have been. Nodes and values are as scikit-learn's Tree has them.
-        With categorical features there is a fifth, the levels that go left, 256 bits a node. The
-        arrays are good until the next call. After an error there is nothing more to harvest.
+        It is empty when all trees have been. take(nodes, values, max_depth) is called as soon as a
+        tree is complete, by the thread that has grown it. Nodes and values are as scikit-learn's
+        Tree has them. With categorical features there is a fourth, the levels that go left, 256 bits
+        a node. The arrays are good during the call. After an error there is nothing more to harvest.
         """
         cdef Status status
         if self.is_over:
             raise RuntimeError("growing these trees has ended by an error")
         self.is_over = True
+        self.take, self.taken = take, []
         with nogil:
-            status = self.garden.work()
+            status = self.garden.work(take_ripe, <void*> self)
         check(status)
+        if self.error is not None:
+            raise self.error
         self.is_over = False
-        return [self.arrays(self.garden.ripe()[i]) for i in range(self.garden.ripe().size())]
+        return self.taken
 
     cdef arrays(self, const Ripe& ripe):
         cdef Py_ssize_t n = ripe.n_nodes
@@ -309,14 +316,23 @@ cdef class Garden:
         nodes = self.seen(ripe.nodes, n * sizeof(Node), NODE_DTYPE)
         values = self.seen(ripe.values, 8 * n * shape[1] * shape[2], np.float64).reshape(shape)
         if ripe.levels == NULL:
-            return ripe.number, nodes, values, ripe.max_depth
+            return nodes, values, ripe.max_depth
         levels = self.seen(ripe.levels, n * sizeof(LevelSet), np.uint64).reshape(n, -1)
-        return ripe.number, nodes, values, ripe.max_depth, levels
+        return nodes, values, ripe.max_depth, levels
 
     cdef seen(self, const void* start, Py_ssize_t size, dtype):
         cdef Bytes part = Bytes.__new__(Bytes)
         part.owner, part.start, part.size = self, start, size
         return np.frombuffer(part, dtype)
+
+
+cdef bool_t take_ripe(void* context, const Ripe& ripe) noexcept with gil:
+    cdef Garden garden = <Garden> context
+    try:
+        garden.taken.append((ripe.number, garden.take(*garden.arrays(ripe))))
+    except BaseException as error:
+        garden.error = error
+    return garden.error is None
 
 
 cdef class Bytes:

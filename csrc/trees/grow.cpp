@@ -11,8 +11,8 @@ using std::ptrdiff_t;
 
 namespace {
 
-// About 2.5 ms of one thread's work. After a round, which is that or as much as a root, trees that
-// are ripe are taken out, while their nodes are in the cache, and Ctrl-C is looked for. When a thread
+// About 2.5 ms of one thread's work. After a round, which is that or as much as a root, Ctrl-C is
+// looked for, and the caller told of trees that have been taken. When a thread
 // has done a round's work, the others see so within a sixteenth of it, or a node.
 constexpr ptrdiff_t round_values = 1 << 18;
 constexpr ptrdiff_t looks = 16;
@@ -36,8 +36,7 @@ class Plot {
             const bool is_complete = grower_->advance(step);
             left -= grower_->looked_at();
             if (is_complete) {
-                complete_.push_back({number_, grower_->root(), grower_->max_depth()});
-                grower_.reset();
+                hand_over(garden);
             } else if (grower_->status() != Status::ok) {
                 break;
             }
@@ -47,35 +46,21 @@ class Plot {
     Status status() const { return grower_ ? grower_->status() : Status::ok; }
     bool is_free() const { return !grower_; }
 
-    // Tells which trees are complete.
-    void show(const Growth& growth, std::vector<Ripe>& ripe) const {
-        for (std::size_t i = 0; i < complete_.size(); ++i) {
-            const Complete& tree = complete_[i];
-            const ptrdiff_t end = i + 1 < complete_.size() ? complete_[i + 1].root
-                                  : grower_                ? grower_->root()
-                                                           : nodes_.nodes.size();
-            ripe.push_back({tree.number, nodes_.nodes.data() + tree.root, end - tree.root,
-                            tree.max_depth,
-                            nodes_.values.data() + tree.root * values_of_node(growth),
-                            growth.columns->levels ? nodes_.levels.data() + tree.root : nullptr});
-        }
-    }
-    // Takes back their memory.
-    void clear(const Growth& growth) {
-        const ptrdiff_t kept = grower_ ? grower_->root() : nodes_.nodes.size();
-        nodes_.nodes.drop_front(kept);
-        nodes_.values.drop_front(kept * values_of_node(growth));
-        if (growth.columns->levels) nodes_.levels.drop_front(kept);
-        if (grower_) grower_->moved(0);
-        complete_.clear();
-    }
-
   private:
-    struct Complete {
-        ptrdiff_t number, root, max_depth;
-    };
-    static ptrdiff_t values_of_node(const Growth& growth) {
-        return growth.n_outputs * growth.max_n_classes;
+    // The nodes are still in the cache.
+    void hand_over(Garden& garden) {
+        const Ripe ripe{number_,
+                        nodes_.nodes.data(),
+                        nodes_.nodes.size(),
+                        grower_->max_depth(),
+                        nodes_.values.data(),
+                        garden.growth_.columns->levels ? nodes_.levels.data() : nullptr};
+        grower_.reset();
+        garden.has_taken_ = true;
+        if (!garden.take_(garden.context_, ripe)) garden.pause_ = true;
+        nodes_.nodes.clear();
+        nodes_.values.clear();
+        nodes_.levels.clear();
     }
     void sow(const Garden& garden) {
         const Growth& growth = garden.growth_;
@@ -100,7 +85,6 @@ class Plot {
     std::unique_ptr<Grower> grower_;
     ptrdiff_t number_ = -1;
     Nodes nodes_;
-    std::vector<Complete> complete_;
 };
 
 Garden::Garden(const Growth& growth, const double* real_weights, const std::int32_t* counts,
@@ -117,9 +101,10 @@ Weights Garden::weights(ptrdiff_t tree) const {
     return {real_weights_ ? real_weights_ + at : nullptr, counts_ ? counts_ + at : nullptr};
 }
 
-Status Garden::work() noexcept try {
-    ripe_.clear();
-    for (Plot& plot : plots_) plot.clear(growth_);
+Status Garden::work(Take take, void* context) noexcept try {
+    take_ = take;
+    context_ = context;
+    has_taken_ = false;
     auto round = [&](ptrdiff_t p, int) {
         try {
             plots_[p].work(*this);
@@ -127,7 +112,7 @@ Status Garden::work() noexcept try {
             failed_ = true;
         }
     };
-    for (bool done = false; ripe_.empty() && !done;) {
+    for (bool done = false; !has_taken_ && !done;) {
         pause_ = false;
         Status status;
         if (growth_.n_threads > 1) {  // a tree that takes threads itself
@@ -140,10 +125,7 @@ Status Garden::work() noexcept try {
         if (status != Status::ok) return status;
         if (failed_) return Status::no_memory;
         done = next_ >= n_trees_;
-        for (const Plot& plot : plots_) {
-            plot.show(growth_, ripe_);
-            done = done && plot.is_free();
-        }
+        for (const Plot& plot : plots_) done = done && plot.is_free();
     }
     return Status::ok;
 } catch (const std::bad_alloc&) {

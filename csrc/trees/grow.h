@@ -9,7 +9,7 @@ namespace fastml {
 
 class Plot;
 
-// A tree that is complete; its arrays are in the memory of the garden.
+// A tree that is complete.
 struct Ripe {
     std::ptrdiff_t number;
     const Node* nodes;
@@ -17,6 +17,9 @@ struct Ripe {
     const double* values;
     const LevelSet* levels;  // null without categorical features
 };
+// Takes it on the thread that has grown it, while others grow; its arrays are good during the call.
+// Whether there is to be another one.
+using Take = bool (*)(void* context, const Ripe& ripe);
 
 // Grows trees side by side, on at most n_threads threads: n_trees of them, each from its seed and
 // weights (either null, or `n_weights` arrays of n, 1 for all trees or n_trees). The trees are
@@ -30,11 +33,9 @@ class Garden {
            std::ptrdiff_t n_weights, const std::uint32_t* seeds, std::ptrdiff_t n_trees,
            int n_threads);
     ~Garden();
-    // Works until some trees are ripe, or all have been. Memory of those that were ripe before is
-    // taken back. Not to be called again when it has not been ok.
-    Status work() noexcept;
-    // Since the last work(), in any order.
-    const std::vector<Ripe>& ripe() const { return ripe_; }
+    // Works until some trees have been taken, in any order, or all have been. Not to be called again
+    // when it has not been ok.
+    Status work(Take take, void* context) noexcept;
 
   private:
     friend class Plot;
@@ -48,8 +49,10 @@ class Garden {
     const std::ptrdiff_t n_trees_;
     const int n_threads_;
     std::vector<Plot> plots_;
-    std::vector<Ripe> ripe_;
+    Take take_ = nullptr;
+    void* context_ = nullptr;
     std::atomic<std::ptrdiff_t> next_{0};  // tree to be sown
+    std::atomic<bool> has_taken_{false};
     std::atomic<bool> pause_{false}, failed_{false};
 };
 

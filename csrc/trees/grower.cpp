@@ -9,8 +9,7 @@ using std::ptrdiff_t;
 constexpr double epsilon = std::numeric_limits<double>::epsilon();
 
 Grower::Grower(const Growth& growth, Splitter& splitter, Nodes& out)
-    : growth_(growth), splitter_(splitter), out_(out), root_(out.nodes.size()),
-      splits_left_(growth.max_leaf_nodes - 1) {
+    : growth_(growth), splitter_(splitter), out_(out), splits_left_(growth.max_leaf_nodes - 1) {
     const Pending root{0, splitter_.n_rows(), 0, -1, false, {}};
     if (growth.max_leaf_nodes < 0)
         stack_.push_back(root);
@@ -31,7 +30,7 @@ bool Grower::advance(ptrdiff_t rows) {
 }
 
 ptrdiff_t Grower::add(const Pending& at, bool is_leaf, const Split& split) {
-    const ptrdiff_t id = out_.nodes.size() - root_;
+    const ptrdiff_t id = out_.nodes.size();
     Node& node = *out_.nodes.add(1);
     node = {};
     node.left = node.right = -1;
@@ -43,7 +42,7 @@ ptrdiff_t Grower::add(const Pending& at, bool is_leaf, const Split& split) {
     node.weight = splitter_.weight();
     if (growth_.columns->levels) *out_.levels.add(1) = is_leaf ? LevelSet{} : splitter_.levels();
     if (at.parent >= 0) {
-        Node& parent = out_.nodes[root_ + at.parent];
+        Node& parent = out_.nodes[at.parent];
         (at.is_left ? parent.left : parent.right) = id;
     }
     const ptrdiff_t size = growth_.n_outputs * growth_.max_n_classes;
@@ -108,7 +107,7 @@ void Grower::step_best_first() {
     max_depth_ = std::max(max_depth_, best.depth);
     if (best.is_leaf) return;
     if (splits_left_ <= 0) {
-        Node& node = out_.nodes[root_ + best.node];
+        Node& node = out_.nodes[best.node];
         node.left = node.right = -1;
         node.feature = -2;
         node.threshold = -2.0;

@@ -11,15 +11,12 @@ namespace fastml {
 // std::bad_alloc.
 class Grower {
   public:
-    // The splitter has been planted. The tree is added to `out`; both stay the caller's.
+    // The splitter has been planted. The tree goes to `out`, which is empty; both stay the caller's.
     Grower(const Growth& growth, Splitter& splitter, Nodes& out);
     // Works on for about `rows` rows' worth of nodes; whether the tree is complete.
     bool advance(std::ptrdiff_t rows);
     Status status() const { return splitter_.status(); }
     std::ptrdiff_t looked_at() const { return done_; }  // rows, of all nodes so far
-    // The tree so far is the last of `out`, from this node on. What is before it may go.
-    std::ptrdiff_t root() const { return root_; }
-    void moved(std::ptrdiff_t root) { root_ = root; }
     std::ptrdiff_t max_depth() const { return max_depth_; }
 
   private:
@@ -47,7 +44,7 @@ class Grower {
     const Growth& growth_;
     Splitter& splitter_;
     Nodes& out_;
-    std::ptrdiff_t root_, max_depth_ = -1;
+    std::ptrdiff_t max_depth_ = -1;
     std::vector<Pending> stack_;
     std::vector<Candidate> frontier_;
     std::ptrdiff_t splits_left_;

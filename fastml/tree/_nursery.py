@@ -186,13 +186,11 @@ class Nursery:
         widths = targets.n_classes
         if widths is None:
             widths = np.ones(targets.values.shape[1], dtype=np.intp)
+        gathered = partial(self._gathered, widths, criterion, columns)
         ahead: dict[int, tuple] = {}  # of trees before them
         for number in range(len(seedlings)):
             while number not in ahead:
-                ahead.update(
-                    (ripe[0], self._gathered(widths, criterion, columns, *ripe[1:]))
-                    for ripe in garden.harvest()
-                )
+                ahead.update(garden.harvest(gathered))
             self._take_in(seedlings[number], columns, *ahead.pop(number))
             if self._on_grown is not None and self._on_grown(seedlings[number]):
                 self.closed = True
