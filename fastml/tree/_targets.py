@@ -11,6 +11,9 @@ from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 
+_MOST_COUNTED = 1 << 10  # classes
+
+
 class Targets:
     """The targets of a fit, for all the trees that are grown on them.
 
@@ -37,7 +40,7 @@ class Targets:
         self._class_weights: list[tuple[Any, np.ndarray]] = []
         if classification:
             check_classification_targets(y)
-            pairs = [np.unique(column, return_inverse=True) for column in y.T]
+            pairs = [_classes_and_codes(column) for column in y.T]
             self.classes = [classes for classes, _ in pairs]
             self.n_classes = np.array([len(classes) for classes in self.classes], dtype=np.intp)
             y = np.stack([codes.ravel() for _, codes in pairs], axis=1)
@@ -61,6 +64,17 @@ class Targets:
         weights = compute_sample_weight(class_weight, self._labels)
         self._class_weights.append((class_weight, weights))
         return weights
+
+
+def _classes_and_codes(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The classes and the code of each row; what a forest has coded already need not be sorted."""
+    if column.dtype == np.float64 and column.min() >= 0 and column.max() < _MOST_COUNTED:
+        codes = column.astype(np.intp)
+        if (codes == column).all():
+            counts = np.bincount(codes)
+            if counts.all():
+                return np.arange(len(counts), dtype=np.float64), codes
+    return np.unique(column, return_inverse=True)
 
 
 class Limits(NamedTuple):
