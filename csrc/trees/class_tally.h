@@ -54,7 +54,6 @@ class ClassTally {
         for (const std::uint32_t sum : sums) w += sum;
         return w;
     }
-    double impurity(const Sums& sums) const { return impurity(sums, weight(sums)); }
     double impurity(const Sums& sums, double w) const {
         if (entropy_) {
             double entropy = 0;
@@ -68,8 +67,7 @@ class ClassTally {
         for (const std::uint32_t sum : sums) squares += static_cast<double>(sum) * sum;
         return 1.0 - squares / (w * w);
     }
-    void value(const Sums& sums, double* out) const {
-        const double w = weight(sums);
+    void value(const Sums& sums, double w, double* out) const {
         for (std::ptrdiff_t c = 0; c < n_classes_; ++c) out[c] = sums[c] / w;
     }
     void subtract(const Sums& total, const Sums& left, Sums& right) const {
@@ -100,6 +98,11 @@ class ClassTally {
   protected:
     // Adds up a node, unless it has to be added up otherwise.
     bool enter_few(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) {
+        if (m == 1) {  // a leaf
+            std::fill(sums.begin(), sums.end(), 0);
+            sums[class_of(*tags)] = *tags >> bits_;
+            return true;
+        }
         has_few_ = few_are_possible_ && m <= few && take_few(tags, bits_, m, few_);
         if (has_few_) unpack(few_.total, sums);
         return has_few_;

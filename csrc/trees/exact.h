@@ -43,10 +43,11 @@ template <class Tally> class Exact : public Splitter {
         start_ = start;
         end_ = end;
         tally_.enter(tags_.data() + start, end - start, total_);
+        weight_ = tally_.weight(total_);
     }
-    double weight() const override { return tally_.weight(total_); }
-    double impurity() const override { return tally_.impurity(total_); }
-    void value(double* out) const override { tally_.value(total_, out); }
+    double weight() const override { return weight_; }
+    double impurity() const override { return tally_.impurity(total_, weight_); }
+    void value(double* out) const override { tally_.value(total_, weight_, out); }
     // Without monotonic constraints nothing asks for these.
     void clip(double*, double, double) const override {}
     double middle_value() const override { return 0; }
@@ -79,9 +80,9 @@ template <class Tally> class Exact : public Splitter {
     // The same, if the left side has been added up.
     void evaluate_left(double impurity, Split& split) {
         tally_.subtract(total_, left_, right_);
-        const double w = weight(), left = tally_.weight(left_), right = tally_.weight(right_);
-        split.left_impurity = tally_.impurity(left_);
-        split.right_impurity = tally_.impurity(right_);
+        const double w = weight_, left = tally_.weight(left_), right = tally_.weight(right_);
+        split.left_impurity = tally_.impurity(left_, left);
+        split.right_impurity = tally_.impurity(right_, right);
         split.improvement = (w / tree_weight_) * (impurity - (right / w * split.right_impurity) -
                                                   (left / w * split.left_impurity));
     }
@@ -98,7 +99,8 @@ template <class Tally> class Exact : public Splitter {
     std::vector<std::uint64_t> pairs_;  // of a row and something else
     std::vector<std::uint8_t> sides_;   // of the node's rows: whether they go left
     std::ptrdiff_t n_rows_ = 0, start_ = 0, end_ = 0;
-    double least_ = 0;   // weight of a child
+    double weight_ = 0;  // of the node
+    double least_ = 0;   // of a child
     bool ones_ = false;  // all weights are
     double tree_weight_ = 0;
 };

@@ -58,11 +58,11 @@ class TargetTally {
         }
     }
     double weight(const Sums& sums) const { return sums.w; }
-    double impurity(const Sums& sums) const {
+    double impurity(const Sums& sums, double) const {
         const double mean = sums.wy / sums.w;
         return sums.wyy / sums.w - mean * mean;
     }
-    void value(const Sums& sums, double* out) const { *out = sums.wy / sums.w; }
+    void value(const Sums& sums, double, double* out) const { *out = sums.wy / sums.w; }
     void subtract(const Sums& total, const Sums& left, Sums& right) const {
         right = {total.w - left.w, total.wy - left.wy, total.wyy - left.wyy};
     }
@@ -150,6 +150,10 @@ class TargetTally {
     static constexpr std::ptrdiff_t side_by_side = 1 << 12;
 
     void enter_few(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) {
+        if (m == 1) {  // a leaf
+            sums = points_[*tags];
+            return;
+        }
         Sums all;
         for (std::ptrdiff_t i = 0; i < few; ++i) {
             const Sums point = i < m ? points_[tags[i]] : Sums{};
