@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-
 _MOST_COUNTED = 1 << 10  # classes
 
 
