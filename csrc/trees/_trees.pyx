@@ -290,12 +290,13 @@ cdef class Garden:
         del self.garden
 
     def harvest(self, take):
-        """Work until trees are complete: list of their numbers, in any order, and what `take` returns.
+        """Work until trees are complete: list of their numbers and what `take` returns, unordered.
 
         It is empty when all trees have been. take(nodes, values, max_depth) is called as soon as a
         tree is complete, by the thread that has grown it. Nodes and values are as scikit-learn's
-        Tree has them. With categorical features there is a fourth, the levels that go left, 256 bits
-        a node. The arrays are good during the call. After an error there is nothing more to harvest.
+        Tree has them. With categorical features there is a fourth, the levels that go left, 256
+        bits a node. The arrays are good during the call. After an error there is nothing more to
+        harvest.
         """
         cdef Status status
         if self.is_over:
