@@ -108,23 +108,56 @@ void strands_dot_block(const T* B, const T* W, std::ptrdiff_t n, double* C) {
     }
 }
 
-// W less B C.
+// W plus sign B C, C (width, width) with rows ld apart.
 template <class T>
-void strands_less_block(const T* B, const double* C, std::ptrdiff_t n, T* W) {
+void strands_add_block(const T* B, const double* C, std::ptrdiff_t ld, T sign, std::ptrdiff_t n,
+                       T* W) {
     constexpr int width = symmetric_width<T>, part = 8;
     for (int r0 = 0; r0 < width; r0 += part) {
-        Strand<T> less[part];
+        Strand<T> more[part];
         for (int r = 0; r < part; ++r) {
             T row[width];
-            for (int c = 0; c < width; ++c) row[c] = static_cast<T>(-C[(r0 + r) * width + c]);
-            less[r].read(row);
+            for (int c = 0; c < width; ++c) row[c] = sign * static_cast<T>(C[(r0 + r) * ld + c]);
+            more[r].read(row);
         }
         for (std::ptrdiff_t i = 0; i < n; ++i) {
             Strand<T> w;
             w.read(W + i * width);
             FML_UNROLL
-            for (int r = 0; r < part; ++r) w.add(B[i * width + r0 + r], less[r]);
+            for (int r = 0; r < part; ++r) w.add(B[i * width + r0 + r], more[r]);
             w.write(W + i * width);
         }
     }
+}
+
+template <class T> void add_to_sums(const T* part, std::ptrdiff_t size, double* sums) {
+    for (std::ptrdiff_t e = 0; e < size; ++e) sums[e] += part[e];
+}
+
+// Sums of V's columns, of rows with their `weights` or, where these are null, without.
+template <class T>
+void add_columns(const T* V, const T* weights, std::ptrdiff_t rows, double* sums) {
+    constexpr int width = symmetric_width<T>;
+    double sum[width] = {};
+    for (std::ptrdiff_t i = 0; i < rows; ++i) {
+        const double weight = weights ? weights[i] : 1;
+        for (int c = 0; c < width; ++c) sum[c] += weight * V[i * width + c];
+    }
+    for (int c = 0; c < width; ++c) sums[c] += sum[c];
+}
+
+template <class T>
+void less_row(const T* V, const double* less, std::ptrdiff_t rows, T* out) {
+    constexpr int width = symmetric_width<T>;
+    for (std::ptrdiff_t i = 0; i < rows; ++i)
+        for (int c = 0; c < width; ++c)
+            out[i * width + c] = static_cast<T>(V[i * width + c] - less[c]);
+}
+
+// out = the sums in T, and the sums of its columns.
+template <class T>
+void close_sums(const double* sums, std::ptrdiff_t rows, T* out, double* columns) {
+    constexpr int width = symmetric_width<T>;
+    for (std::ptrdiff_t e = 0; e < rows * width; ++e) out[e] = static_cast<T>(sums[e]);
+    add_columns<T>(out, nullptr, rows, columns);
 }

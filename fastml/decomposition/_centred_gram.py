@@ -6,37 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from fastml._native.symmetric import symmetric_times
+from fastml._native.symmetric import centred_times, symmetric_times
 from fastml._runtime.threads import n_threads
+from fastml.decomposition._lanczos import in_strands, of_strands, width_of
 
 
-class KeptGram:
-    """Of a symmetric matrix K in C order, that stays as it is: J K J, J = 1 - 11'/n."""
+class CentredGram:
+    """J K J of a symmetric K, J = 1 - 11'/n: `means` are of K's columns, `_product` is with K."""
 
-    K: Any = None
-
-    def __init__(self, K: np.ndarray, symmetric: bool = False) -> None:
-        """symmetric: whether K is so to the last digits, which a given one need not be."""
-        self.K, self.dtype, self.shape = K, K.dtype, K.shape
-        if symmetric:  # half of K tells all sums, on all threads
-            self.means = self._product(np.ones((len(K), 1), K.dtype))[:, 0] / K.dtype.type(len(K))
-        else:
-            self.means = K.sum(axis=0) / len(K)
-
-    def _product(self, V: np.ndarray) -> np.ndarray:
-        n, width = len(V), 64 // self.dtype.itemsize
-        if V.shape[1] == width and V.flags.c_contiguous:
-            result = np.empty_like(V)
-            symmetric_times(self.K, V, result, n_threads())
-            return result
-        out = np.empty((n, V.shape[1]), self.dtype)
-        part, result = np.zeros((n, width), self.dtype), np.empty((n, width), self.dtype)
-        for j in range(0, V.shape[1], width):
-            here = V[:, j : j + width].shape[1]
-            part[:, :here] = V[:, j : j + width]
-            symmetric_times(self.K, part, result, n_threads())
-            out[:, j : j + here] = result[:, :here]
-        return out
+    means: np.ndarray
 
     def times(self, V: np.ndarray) -> np.ndarray:
         """J K J V."""
@@ -48,14 +26,39 @@ class KeptGram:
         W -= W.mean(axis=0)
         return W
 
-    transposed = times
-
     def times_one(self, v: np.ndarray) -> np.ndarray:
         """J K J v for one vector."""
         v = v.ravel()
         v = v.astype(self.dtype, copy=False) - v.mean(dtype=self.dtype)
-        w = self._product(v[:, None])[:, 0] if self.K is None else self.K @ v
+        w = self._product(v[:, None])[:, 0]
         return w - w.mean()
+
+
+class KeptGram(CentredGram):
+    """Of a matrix in C order, that stays as it is."""
+
+    def __init__(self, K: np.ndarray, symmetric: bool = False) -> None:
+        """symmetric: whether K is so to the last digits, which a given one need not be."""
+        self.K, self.dtype, self.shape = K, K.dtype, K.shape
+        if symmetric:  # half of K tells all sums, on all threads
+            V = np.zeros((len(K), width_of(K.dtype)), K.dtype)
+            V[:, 0] = 1
+            sums = np.empty_like(V)
+            symmetric_times(K, V, sums, n_threads())
+            self.means = sums[:, 0] / K.dtype.type(len(K))
+        else:
+            self.means = K.sum(axis=0) / len(K)
+
+    def _product(self, V: np.ndarray) -> np.ndarray:
+        return self.K @ V
+
+    def times(self, V: np.ndarray) -> np.ndarray:
+        """J K J V, for V in whole strands: half of K is read for each."""
+        strands = in_strands(V)
+        out = np.empty_like(strands)
+        for strand, product in zip(strands, out, strict=True):
+            centred_times(self.K, self.means, strand, product, n_threads())
+        return of_strands(out)
 
     def centre(self) -> np.ndarray:
         """J K J in the memory of K, by the operations of scikit-learn's KernelCenterer."""
@@ -71,7 +74,7 @@ class KeptGram:
         return K
 
 
-class StreamedGram(KeptGram):
+class StreamedGram(CentredGram):
     """Of a kernel function between rows, whose matrix is never formed."""
 
     def __init__(self, function: Any, X: Any, dtype: np.dtype) -> None:
@@ -84,7 +87,7 @@ class StreamedGram(KeptGram):
         return product.astype(self.dtype, copy=False)
 
 
-class FactoredGram(KeptGram):
+class FactoredGram(CentredGram):
     """Of the linear kernel, X X'."""
 
     def __init__(self, X: Any) -> None:

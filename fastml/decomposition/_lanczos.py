@@ -7,10 +7,11 @@ from math import ceil, inf, log
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh, qr
+from scipy.linalg import qr
 
-from fastml._native.symmetric import project_out
+from fastml._native.symmetric import combine, orthonormalise, project_out
 from fastml._runtime.callbacks import NO_TASK, Task
+from fastml._runtime.eigen import Tridiagonal
 from fastml._runtime.forks import unforked
 from fastml._runtime.threads import n_threads
 
@@ -40,67 +41,74 @@ class Basis:
 
     def __init__(self, n: int, most: int, dtype: np.dtype) -> None:
         self.width, self.n, self.count = width_of(dtype), n, 0
-        self.strands = np.empty((most, n, self.width), dtype)
+        self.kept = np.empty((most, n, self.width), dtype)
         self.rng = np.random.RandomState(0)
 
     @property
     def m(self) -> int:
         return self.count * self.width
 
+    @property
+    def strands(self) -> np.ndarray:
+        return self.kept[: self.count]
+
     def append(self, fresh: np.ndarray) -> None:
-        """Columns that are orthonormal, whole strands of them."""
-        for j in range(0, fresh.shape[1], self.width):
-            self.strands[self.count] = fresh[:, j : j + self.width]
-            self.count += 1
+        """Strands that are orthonormal."""
+        self.kept[self.count : self.count + len(fresh)] = fresh
+        self.count += len(fresh)
 
-    def without(self, W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """W less its part in the basis, and what part that is, (m, columns)."""
-        parts, C = [], np.empty((self.m, W.shape[1]))
-        for j in range(0, W.shape[1], self.width):
-            part, c = W[:, j : j + self.width].copy(), np.empty((self.m, self.width))
-            if self.count:
-                project_out(self.strands[: self.count], part, c, n_threads())
-            parts.append(part)
-            C[:, j : j + self.width] = c
-        return np.hstack(parts) if len(parts) > 1 else parts[0], C
+    def take_part(self, W: np.ndarray) -> np.ndarray:
+        """Leave in the strands W what is orthogonal to the basis: the part in it, (m, columns)."""
+        C = np.empty((len(W), self.m, self.width))
+        if self.count:
+            for strand, c in zip(W, C, strict=True):
+                project_out(self.strands, strand, c, n_threads())
+        return np.hstack(C)
 
-    @unforked()
     def combined(self, S: np.ndarray) -> np.ndarray:
-        """The vectors times S (m, columns)."""
-        S = S.astype(self.strands.dtype).reshape(self.count, self.width, -1)
-        out = np.zeros((self.n, S.shape[2]), self.strands.dtype)
-        for strand, s in zip(self.strands, S, strict=False):
-            out += strand @ s
+        """The vectors times S (m, columns), in strands of which the last is filled with zeros."""
+        out = np.empty((-(-S.shape[1] // self.width), self.n, self.width), self.kept.dtype)
+        whole = np.zeros((len(S), len(out) * self.width))
+        whole[:, : S.shape[1]] = S
+        combine(self.strands, whole, out, n_threads())
         return out
 
-    @unforked()
     def orthonormal(self, W: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:
         """Q and R with W = Q R, Q orthogonal to the basis, in which W has no part but rounding.
 
-        Directions of W that are rounding alone, beside `scale`, are replaced by random ones, with
-        zeros in R.
+        W and Q are in strands, and Q takes W's memory. Directions of W that are rounding alone,
+        beside `scale`, are replaced by random ones, with zeros in R.
         """
-        try:
-            R = np.linalg.cholesky(W.T @ W).T
-            if R.diagonal().min() < 1e-3 * R.diagonal().max():
-                raise np.linalg.LinAlgError
-            Q, _ = self.without(W @ np.linalg.inv(R).astype(W.dtype))
-            again = np.linalg.cholesky(Q.T @ Q).T
-            return Q @ np.linalg.inv(again).astype(W.dtype), again @ R
-        except np.linalg.LinAlgError:
-            return self._of_lower_rank(W, scale)
+        R = np.empty((len(W) * self.width,) * 2)
+        if orthonormalise(self.strands, W, R, n_threads()):
+            return W, R
+        return self._of_lower_rank(W, scale)
 
+    @unforked()
     def _of_lower_rank(self, W: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:
-        Q, R, order = qr(W, mode="economic", pivoting=True)
+        Q, R, order = qr(of_strands(W), mode="economic", pivoting=True)
         eps = np.finfo(W.dtype)
         lost = abs(R.diagonal()) <= 100 * eps.eps * max(scale, eps.tiny)
         R[lost] = 0
         Q[:, lost] = self.rng.normal(size=(len(Q), int(lost.sum())))
         for _ in range(2):
-            Q = qr(self.without(Q)[0], mode="economic")[0]
+            Q = in_strands(Q)
+            self.take_part(Q)
+            Q = qr(of_strands(Q), mode="economic")[0]
         back = np.empty_like(R)
         back[:, order] = R
-        return Q, back
+        return in_strands(Q), back
+
+
+def in_strands(V: np.ndarray) -> np.ndarray:
+    """Of (n, b), b a multiple of the width: (strands, n, width)."""
+    width = width_of(V.dtype)
+    return np.ascontiguousarray(V.reshape(len(V), -1, width).swapaxes(0, 1))
+
+
+def of_strands(W: np.ndarray) -> np.ndarray:
+    """The inverse."""
+    return np.ascontiguousarray(W.swapaxes(0, 1)).reshape(W.shape[1], -1)
 
 
 def largest(
@@ -130,12 +138,13 @@ def largest(
         return _of_few_rows(product, n, k, start.dtype)
     basis, H = Basis(n, most // w, start.dtype), np.zeros((most, most))
     check, probed, before = k + 3 * b, None, None
-    fresh, _ = basis.orthonormal(start, 0.0)
+    fresh, _ = basis.orthonormal(in_strands(start).copy(), 0.0)
     for n_iter in range(1, max_iter + 1):
         with task.subtask("iteration") as step:
             m = basis.m
             basis.append(fresh)
-            W, C = basis.without(product(fresh))
+            W = in_strands(product(of_strands(fresh)))
+            C = basis.take_part(W)
             H[: basis.m, m : basis.m], H[m : basis.m, : basis.m] = C, C.T
             m = basis.m
             fresh, R = basis.orthonormal(W, float(np.linalg.norm(C)))
@@ -143,9 +152,8 @@ def largest(
             if m < check and not full and n_iter < max_iter:
                 continue
             wanted = kept if full else k  # the others serve to start again
-            with unforked():
-                values, S = eigh(H[:m, :m], subset_by_index=(max(0, m - wanted), m - 1))
-            values, S = values[::-1], S[:, ::-1]
+            values, S = Tridiagonal(H[:m, :m]).eigenpairs(min(m, wanted))
+            values, S = values[:wanted], S.T
             # What is left of A V S is fresh R times the last rows of S.
             residuals = np.linalg.norm(R @ S[m - b :], axis=0)[:k]
             near = tol * abs(values[0])
@@ -156,7 +164,8 @@ def largest(
             before, check = now, m + wait
         sure = b >= k or (probed is not None and bool((values[:k] - probed <= 10 * near).all()))
         if (good and sure) or step.stop or n_iter == max_iter:
-            return Eigenpairs(values[:k], basis.combined(S[:, :k]), residuals, n_iter, good)
+            vectors = of_strands(basis.combined(S[:, :k]))[:, :k]
+            return Eigenpairs(values[:k], vectors, residuals, n_iter, good)
         if full:
             vectors, basis.count = basis.combined(S), 0
             basis.append(vectors)
@@ -165,8 +174,9 @@ def largest(
             check = kept + wait
         if good:
             probed, check = values[:k].copy(), basis.m + 3 * b
-            noise = basis.rng.normal(size=(n, b)).astype(start.dtype)
-            fresh, _ = basis.orthonormal(basis.without(noise)[0], 0.0)
+            noise = in_strands(basis.rng.normal(size=(n, b)).astype(start.dtype))
+            basis.take_part(noise)
+            fresh, _ = basis.orthonormal(noise, 0.0)
     raise AssertionError("unreachable")
 
 
@@ -180,9 +190,10 @@ def _until_near(before: tuple[int, float] | None, now: tuple[int, float]) -> flo
     return ceil(log(now[1]) * (now[0] - before[0]) / log(before[1] / now[1]))
 
 
-@unforked()
 def _of_few_rows(product: Callable, n: int, k: int, dtype: np.dtype) -> Eigenpairs:
-    A = product(np.eye(n, dtype=dtype))
-    values, vectors = eigh((A + A.T) / 2, subset_by_index=(n - k, n - 1))
-    off = np.linalg.norm(A @ vectors - vectors * values, axis=0)
-    return Eigenpairs(values[::-1], vectors[:, ::-1], off[::-1], 1, True)
+    w = width_of(dtype)
+    A = product(np.eye(n, -(-n // w) * w, dtype=dtype))[:, :n]
+    values, vectors = Tridiagonal((A + A.T) / 2).eigenpairs(k)
+    vectors = vectors.T
+    off = np.linalg.norm(A @ vectors - vectors * values[:k], axis=0)
+    return Eigenpairs(values[:k], vectors, off, 1, True)
