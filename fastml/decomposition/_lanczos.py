@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from math import ceil, inf, log
 from typing import NamedTuple
 
@@ -42,7 +43,7 @@ class Basis:
     def __init__(self, n: int, most: int, dtype: np.dtype) -> None:
         self.width, self.n, self.count = width_of(dtype), n, 0
         self.kept = np.empty((most, n, self.width), dtype)
-        self.rng = np.random.RandomState(0)
+        self.threads = n_threads()
 
     @property
     def m(self) -> int:
@@ -51,6 +52,10 @@ class Basis:
     @property
     def strands(self) -> np.ndarray:
         return self.kept[: self.count]
+
+    @cached_property
+    def rng(self) -> np.random.RandomState:
+        return np.random.RandomState(0)
 
     def append(self, fresh: np.ndarray) -> None:
         """Strands that are orthonormal."""
@@ -62,7 +67,7 @@ class Basis:
         C = np.empty((len(W), self.m, self.width))
         if self.count:
             for strand, c in zip(W, C, strict=True):
-                project_out(self.strands, strand, c, n_threads())
+                project_out(self.strands, strand, c, self.threads)
         return np.hstack(C)
 
     def combined(self, S: np.ndarray) -> np.ndarray:
@@ -70,7 +75,7 @@ class Basis:
         out = np.empty((-(-S.shape[1] // self.width), self.n, self.width), self.kept.dtype)
         whole = np.zeros((len(S), len(out) * self.width))
         whole[:, : S.shape[1]] = S
-        combine(self.strands, whole, out, n_threads())
+        combine(self.strands, whole, out, self.threads)
         return out
 
     def orthonormal(self, W: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:
@@ -80,7 +85,7 @@ class Basis:
         beside `scale`, are replaced by random ones, with zeros in R.
         """
         R = np.empty((len(W) * self.width,) * 2)
-        if orthonormalise(self.strands, W, R, n_threads()):
+        if orthonormalise(self.strands, W, R, self.threads):
             return W, R
         return self._of_lower_rank(W, scale)
 
