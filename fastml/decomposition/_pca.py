@@ -12,7 +12,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn import decomposition as stock
 from sklearn.decomposition._pca import _infer_dimension
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils._arpack import _init_arpack_v0
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.extmath import fast_logdet, svd_flip
@@ -25,6 +25,7 @@ from fastml._runtime.forks import unforked
 from fastml._runtime.versioned import Versioned
 from fastml.decomposition._projection import Projection
 from fastml.decomposition._spectra import (
+    BLOCK,
     Spectrum,
     centred_blocks,
     covariance,
@@ -224,7 +225,8 @@ class PCA(Versioned, CallbackSupportMixin, Projection, StockPCA):
             return None
         rows = Rows(X.tocsr() if is_sparse(X) else X, mean)
         U, s, vectors = self._solve(rows, k, task)
-        self._keep_leading(X, mean, Spectrum(s.astype(np.float64) ** 2, vectors, total), k)
+        kept = vectors if U is None else vectors.copy()
+        self._keep_leading(X, mean, Spectrum(s.astype(np.float64) ** 2, kept, total), k)
         if U is not None:
             U *= np.where(np.einsum("ij,ij->i", vectors, self.components_) < 0, -1, 1)
         return U
@@ -296,10 +298,12 @@ class PCA(Versioned, CallbackSupportMixin, Projection, StockPCA):
     def _keep(
         self, X: Any, mean: np.ndarray, found: Spectrum, k: int, total: float, noise: float
     ) -> None:
+        """Keep the leading k, whose vectors are turned where they are."""
         n = X.shape[0]
-        vectors = found.vectors[:k].astype(X.dtype)
-        if k > 0:
-            _, vectors = svd_flip(None, vectors, u_based_decision=False)
+        # What is kept of fewer would keep all.
+        vectors = found.vectors[:k].astype(X.dtype, copy=k < len(found.vectors))
+        for rows in gen_batches(k, max(1, BLOCK // X.shape[1])):  # in cache
+            _, vectors[rows] = svd_flip(None, vectors[rows], u_based_decision=False)
         with np.errstate(divide="ignore", invalid="ignore"):
             variances = found.squares[:k] / (n - 1)
             ratios = variances / total

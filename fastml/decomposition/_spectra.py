@@ -37,6 +37,9 @@ BLOCK = 1 << 17
 FEW = 1 << 16
 # Of so many coefficients BLAS keeps in cache what is needed next: it is for large products.
 MANY = 1 << 20
+# A matrix of so few values OpenBLAS multiplies with vectors on one thread. Others that it wakes wait
+# busily for a while, in the way of those that have to work next.
+ALONE = 1 << 13
 
 
 class Spectrum(NamedTuple):
@@ -73,7 +76,8 @@ def covariance(X: np.ndarray, dtype: Any = None) -> tuple[np.ndarray, np.ndarray
         if not (taken > np.maximum(16 * left, n * (8 * eps * shift) ** 2)).any():
             break
         shift = (shift + off).astype(dtype)
-    C -= np.outer(off, sums)
+    for rows in gen_batches(d, max(1, BLOCK // d)):
+        C[rows] -= np.outer(off[rows], sums)
     return shift + off, C
 
 
@@ -179,13 +183,32 @@ def of_columns(X: np.ndarray, mean: np.ndarray, C: np.ndarray, k: int | None) ->
         squares, vectors = _not_negative(*form.eigenpairs())
     safe = _safe(squares, trusted)
     if safe < len(squares):
-        rest = np.empty((len(X), len(vectors) - safe))
+        lost = vectors[safe:]
+        rest = np.empty((len(X), len(lost)))
         for rows, block in centred_blocks(X, mean):
-            rest[rows] = product(block, vectors[safe:].T)
-        (R,) = linalg.qr(rest, mode="r", overwrite_a=True, check_finite=False)
-        _, s, turn = linalg.svd(R[: rest.shape[1]], check_finite=False)
-        squares[safe:], vectors[safe:] = s**2, product(turn, vectors[safe:])
+            _times_rows(block, lost, rest[rows])
+        _, s, turn = linalg.svd(_triangle(rest), check_finite=False)
+        squares[safe:] = s**2
+        _times_rows(np.ascontiguousarray(turn), lost.T.copy(), lost)
     return Spectrum(squares, vectors, total)
+
+
+def _times_rows(A: np.ndarray, B: np.ndarray, out: np.ndarray) -> None:
+    """A B' to `out`, all in C order: by BLAS only if it is large."""
+    if B.size <= MANY:
+        gemm(A, B, out, n_threads())
+    else:
+        out[:] = product(A, B.T)
+
+
+def _triangle(A: np.ndarray) -> np.ndarray:
+    """R of A = QR, strip by strip: of few columns LAPACK wakes no threads then."""
+    d = A.shape[1]
+    R = np.empty((0, d))
+    for rows in gen_batches(len(A), max(4 * d, ALONE // d)):
+        strip = np.vstack([R, A[rows]])
+        R = linalg.qr(strip, mode="r", overwrite_a=True, check_finite=False)[0][:d]
+    return R
 
 
 def _of_rows(X: np.ndarray, mean: np.ndarray, k: int | None) -> Spectrum:
