@@ -37,8 +37,8 @@ BLOCK = 1 << 17
 FEW = 1 << 16
 # Of so many coefficients BLAS keeps in cache what is needed next: it is for large products.
 MANY = 1 << 20
-# A matrix of so few values OpenBLAS multiplies with vectors on one thread. Others that it wakes wait
-# busily for a while, in the way of those that have to work next.
+# A matrix of so few values OpenBLAS multiplies with vectors on one thread. Those that it wakes for
+# more wait busily for a tenth of a second, in the way of those that have to work next.
 ALONE = 1 << 13
 
 
@@ -202,10 +202,10 @@ def _times_rows(A: np.ndarray, B: np.ndarray, out: np.ndarray) -> None:
 
 
 def _triangle(A: np.ndarray) -> np.ndarray:
-    """R of A = QR, strip by strip: of few columns LAPACK wakes no threads then."""
-    d = A.shape[1]
-    R = np.empty((0, d))
-    for rows in gen_batches(len(A), max(4 * d, ALONE // d)):
+    """R of A = QR; of few columns strip by strip, so that LAPACK wakes no threads."""
+    n, d = A.shape
+    R, step = np.empty((0, d)), ALONE // d - d
+    for rows in gen_batches(n, step if step >= d else n):
         strip = np.vstack([R, A[rows]])
         R = linalg.qr(strip, mode="r", overwrite_a=True, check_finite=False)[0][:d]
     return R
