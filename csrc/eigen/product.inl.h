@@ -25,13 +25,12 @@ FML_INLINE void rows_times_panel(const T* A, std::ptrdiff_t lda, std::ptrdiff_t 
             for (int v = 0; v < vecs; ++v) sum[i][v] = sum[i][v] + bp[v] * ap;
         }
     }
-    const bool whole = cols == vecs * lanes;
-    for (std::ptrdiff_t i = 0; i < tile_rows && i < rows; ++i) {
-        T* to = out[i];
-        if (whole) {
+    if (cols == vecs * lanes && rows >= tile_rows) {
+        FML_UNROLL
+        for (int i = 0; i < tile_rows; ++i) {
             FML_UNROLL
             for (int v = 0; v < vecs; ++v) {
-                T* at = to + v * lanes;
+                T* at = out[i] + v * lanes;
                 if (into == Into::write)
                     store(at, sum[i][v]);
                 else if (into == Into::add)
@@ -39,11 +38,19 @@ FML_INLINE void rows_times_panel(const T* A, std::ptrdiff_t lda, std::ptrdiff_t 
                 else
                     store(at, load<Vec>(at) - sum[i][v]);
             }
-            continue;
         }
-        T row[vecs * lanes];
+        return;
+    }
+    // By way of memory: of sums that are chosen while it runs all would be there, for all tiles.
+    T tile[tile_rows][vecs * lanes];
+    FML_UNROLL
+    for (int i = 0; i < tile_rows; ++i) {
         FML_UNROLL
-        for (int v = 0; v < vecs; ++v) store(row + v * lanes, sum[i][v]);
+        for (int v = 0; v < vecs; ++v) store(tile[i] + v * lanes, sum[i][v]);
+    }
+    for (std::ptrdiff_t i = 0; i < tile_rows && i < rows; ++i) {
+        const T* row = tile[i];
+        T* to = out[i];
         for (std::ptrdiff_t j = 0; j < cols; ++j)
             to[j] = into == Into::write ? row[j]
                     : into == Into::add ? to[j] + row[j]
