@@ -73,8 +73,7 @@ template <class T> struct Form {
 
 std::ptrdiff_t eigen_work(std::ptrdiff_t n) noexcept {
     const ptrdiff_t stride = row_stride(n);
-    return aligned(3 * n + 1) + (work_rows(n) + n) * stride +
-           std::max(packed_size(n), turned_size(n)) + 64;
+    return aligned(3 * n + 1) + (work_rows(n) + n) * stride + packed_size(n) + 64;
 }
 
 template <class T>
@@ -141,7 +140,7 @@ Status eigenpairs(ptrdiff_t n, ptrdiff_t k, T* values, T* vectors, T* work,
         values[r] = d[order[n - 1 - r]] / *form.factor;
     }
     return turn_back(form.matrix, form.tau, n, form.Q, form.stride, order.get() + n, k, vectors,
-                     form.packed, n_threads);
+                     n_threads);
 }
 
 #define FML_INSTANTIATE(T)                                                   \

@@ -5,22 +5,24 @@ enum class Into { write, add, subtract };
 
 // out[i][0, cols) of tile_rows rows = (or += or -=) row i of A (lda) times a panel of `vecs` vectors,
 // tile_cols values to a step of the depth. Rows that are not there have the pointer of another.
-template <class T, int vecs, Into into>
+// `turned`: column i of A, whose columns are all there.
+template <class T, int vecs, Into into, bool turned = false>
 FML_INLINE void rows_times_panel(const T* A, std::ptrdiff_t lda, std::ptrdiff_t rows, const T* b,
                                  std::ptrdiff_t depth, T* const* out, std::ptrdiff_t cols) {
     using Vec = typename Simd<T>::Vec;
     constexpr int lanes = Simd<T>::lanes;
     const T* a[tile_rows];
     FML_UNROLL
-    for (int i = 0; i < tile_rows; ++i) a[i] = A + (i < rows ? i : rows - 1) * lda;
+    for (int i = 0; i < tile_rows; ++i) a[i] = turned ? A + i : A + (i < rows ? i : rows - 1) * lda;
     Vec sum[tile_rows][vecs] = {};
     for (std::ptrdiff_t p = 0; p < depth; ++p, b += tile_cols<T>) {
         Vec bp[vecs];
+        if (turned) FML_PREFETCH_NEXT(A + p * lda + 2 * diagonal_block<T>);
         FML_UNROLL
         for (int v = 0; v < vecs; ++v) bp[v] = load<Vec>(b + v * lanes);
         FML_UNROLL
         for (int i = 0; i < tile_rows; ++i) {
-            const T ap = a[i][p];
+            const T ap = a[i][turned ? p * lda : p];
             FML_UNROLL
             for (int v = 0; v < vecs; ++v) sum[i][v] = sum[i][v] + bp[v] * ap;
         }

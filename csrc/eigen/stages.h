@@ -52,15 +52,9 @@ Status divide(T* d, T* e, ptrdiff_t n, ptrdiff_t wanted, T* Q, ptrdiff_t stride,
 inline ptrdiff_t packed_size(ptrdiff_t n) { return n * (n / 2 + 2 * block_unit); }
 
 // out (k, n): row r is row from[r] of V (stride), times Q' of `reduce`, which left reflectors in A.
-// `packed`: turned_size(n) values of scratch; A's lower triangle is cleared.
+// A's lower triangle is cleared.
 template <class T>
 Status turn_back(T* A, const T* tau, ptrdiff_t n, const T* V, ptrdiff_t stride,
-                 const ptrdiff_t* from, ptrdiff_t k, T* out, T* packed, int n_threads) noexcept;
-
-inline ptrdiff_t turned_size(ptrdiff_t n) {
-    const ptrdiff_t blocks = ceil_div(n, turn_width);
-    return 2 * turn_width *
-           (blocks * (n + 2 * block_unit) - turn_width * blocks * (blocks - 1) / 2);
-}
+                 const ptrdiff_t* from, ptrdiff_t k, T* out, int n_threads) noexcept;
 
 }  // namespace fastml

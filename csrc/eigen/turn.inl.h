@@ -1,15 +1,15 @@
 #include "eigen/product.inl.h"
 
 // The triangle F (width, width) of a block I - V' F V of `count` reflectors, rows of V with zeros
-// before their leading ones, on columns [begin, end): row q of `factor` is column q of F.
+// before their leading ones, on columns [begin, end). `columns`: scratch of its size.
 template <class T>
 void block_factor(const T* V, std::ptrdiff_t ld, std::ptrdiff_t count, const T* tau,
-                  std::ptrdiff_t begin, std::ptrdiff_t end, T* factor) {
+                  std::ptrdiff_t begin, std::ptrdiff_t end, T* columns, T* factor) {
     using Vec = typename Simd<T>::Vec;
     constexpr int lanes = Simd<T>::lanes, rows = 4;
     constexpr std::ptrdiff_t width = turn_width;
     for (std::ptrdiff_t q = 0; q < count; ++q) {
-        T dots[width + rows] = {}, *column = factor + q * width;
+        T dots[width + rows] = {}, *column = columns + q * width;
         for (std::ptrdiff_t p = 0; p < q; p += rows) {
             Vec sum[rows] = {};
             for (std::ptrdiff_t i = begin; i < end; i += lanes) {
@@ -23,81 +23,87 @@ void block_factor(const T* V, std::ptrdiff_t ld, std::ptrdiff_t count, const T* 
         // F[:q, q] = -tau F[:q, :q] dots
         for (std::ptrdiff_t s = 0; s < q; ++s)
             for (std::ptrdiff_t p = 0; p <= s; ++p)
-                column[p] -= tau[q] * factor[s * width + p] * dots[s];
+                column[p] -= tau[q] * columns[s * width + p] * dots[s];
         column[q] = tau[q];
     }
-    for (std::ptrdiff_t e = count * width; e < width * width; ++e) factor[e] = 0;
+    for (std::ptrdiff_t p = 0; p < count; ++p)
+        for (std::ptrdiff_t q = 0; q < count; ++q) factor[p * width + q] = columns[q * width + p];
 }
 
-// A block's two panels, for columns [begin, end), a multiple of tile_cols: `right`, V' in panels of
-// its width, and `left`, F' V in panels of columns; both depth-major.
+// Rows of a strip lie in panels of tile_cols, n steps of the depth each: one value of every row, then
+// the next. Those of one panel from where they are.
 template <class T>
-void pack_reflectors(const T* V, std::ptrdiff_t ld, std::ptrdiff_t count, const T* factor,
-                     std::ptrdiff_t begin, std::ptrdiff_t end, T* right, T* left) {
+void pack_turned(const T* const* rows, std::ptrdiff_t count, std::ptrdiff_t n, T* panel) {
+    constexpr int cols = tile_cols<T>, lanes = Simd<T>::lanes;
     using Vec = typename Simd<T>::Vec;
-    constexpr int lanes = Simd<T>::lanes;
-    constexpr std::ptrdiff_t width = turn_width;
-    const std::ptrdiff_t m = end - begin;
-    for (std::ptrdiff_t p = 0; p < width; p += tile_cols<T>) {
-        const std::ptrdiff_t left_over = count - p,
-                             here = left_over < tile_cols<T> ? left_over : tile_cols<T>;
-        pack_panel<T, tile_cols<T>>(V + p * ld + begin, ld, here < 0 ? 0 : here, m, nullptr,
-                                    right + p * m);
-    }
-    for (std::ptrdiff_t c = 0; c < m; c += tile_cols<T>) {
-        T* out = left + c * width;
-        for (std::ptrdiff_t q = 0; q < width; q += tile_rows) {
-            Vec sum[tile_rows][tile_vecs] = {};
-            const std::ptrdiff_t depth = q + tile_rows < count ? q + tile_rows : count;
-            for (std::ptrdiff_t p = 0; p < depth; ++p) {
-                Vec v[tile_vecs];
-                FML_UNROLL
-                for (int s = 0; s < tile_vecs; ++s)
-                    v[s] = load<Vec>(V + p * ld + begin + c + s * lanes);
-                FML_UNROLL
-                for (int r = 0; r < tile_rows; ++r) {
-                    const T f = factor[(q + r) * width + p];
-                    FML_UNROLL
-                    for (int s = 0; s < tile_vecs; ++s) sum[r][s] = sum[r][s] + v[s] * f;
-                }
-            }
-            FML_UNROLL
-            for (int r = 0; r < tile_rows; ++r) {
-                FML_UNROLL
-                for (int s = 0; s < tile_vecs; ++s)
-                    store(out + (q + r) * tile_cols<T> + s * lanes, sum[r][s]);
-            }
+    std::ptrdiff_t p = 0;
+    for (; p + lanes <= n; p += lanes) {
+        for (int r = 0; r < cols; r += lanes) {
+            Vec block[lanes];
+            for (int i = 0; i < lanes; ++i)
+                block[i] = r + i < count ? load<Vec>(rows[r + i] + p) : Vec{};
+            transpose<T>(block);
+            for (int i = 0; i < lanes; ++i) store(panel + (p + i) * cols + r, block[i]);
         }
     }
+    for (; p < n; ++p)
+        for (int r = 0; r < cols; ++r) panel[p * cols + r] = r < count ? rows[r][p] : T(0);
 }
 
-// R -= (R V') (F' V), for rows of length n, of which columns from `begin` on are concerned.
-// products: rows x turn_width values.
+// And back to rows of length n, one behind the other.
 template <class T>
-void turn_strip(T* R, std::ptrdiff_t rows, std::ptrdiff_t n, std::ptrdiff_t begin, std::ptrdiff_t m,
-                const T* right, const T* left, T* products) {
-    constexpr std::ptrdiff_t width = turn_width;
-    T* to[tile_rows];
-    for (std::ptrdiff_t c = 0; c < n - begin; c += tile_depth<T>) {
-        const std::ptrdiff_t depth = n - begin - c < tile_depth<T> ? n - begin - c : tile_depth<T>;
-        for (std::ptrdiff_t p = 0; p < width; p += tile_cols<T>)
-            for (std::ptrdiff_t i = 0; i < rows; i += tile_rows) {
-                const T *a = R + i * n + begin + c, *b = right + p * m + c * tile_cols<T>;
-                for (int r = 0; r < tile_rows; ++r)
-                    to[r] = products + (i + r < rows ? i + r : rows - 1) * width + p;
-                if (c == 0)
-                    rows_times_any<T, Into::write>(a, n, rows - i, b, depth, to, tile_cols<T>);
-                else
-                    rows_times_any<T, Into::add>(a, n, rows - i, b, depth, to, tile_cols<T>);
-            }
-    }
-    for (std::ptrdiff_t c = 0; c < n - begin; c += tile_cols<T>) {
-        const std::ptrdiff_t cols = n - begin - c < tile_cols<T> ? n - begin - c : tile_cols<T>;
-        for (std::ptrdiff_t i = 0; i < rows; i += tile_rows) {
-            for (int r = 0; r < tile_rows; ++r)
-                to[r] = R + (i + r < rows ? i + r : rows - 1) * n + begin + c;
-            rows_times_any<T, Into::subtract>(products + i * width, width, rows - i,
-                                              left + c * width, width, to, cols);
+void unpack_turned(const T* panel, std::ptrdiff_t count, std::ptrdiff_t n, T* out) {
+    constexpr int cols = tile_cols<T>, lanes = Simd<T>::lanes;
+    using Vec = typename Simd<T>::Vec;
+    std::ptrdiff_t p = 0;
+    for (; p + lanes <= n; p += lanes) {
+        for (int r = 0; r < cols && r < count; r += lanes) {
+            Vec block[lanes];
+            for (int i = 0; i < lanes; ++i) block[i] = load<Vec>(panel + (p + i) * cols + r);
+            transpose<T>(block);
+            for (int i = 0; i < lanes && r + i < count; ++i) store(out + (r + i) * n + p, block[i]);
         }
     }
+    for (; p < n; ++p)
+        for (std::ptrdiff_t r = 0; r < cols && r < count; ++r) out[r * n + p] = panel[p * cols + r];
+}
+
+// R -= R V' F' V for `panels` panels of R, each of n_padded steps of which those from `begin` on are
+// concerned, and `count` reflectors V, from `begin` on: they are read as they lie. `factor`: row p is
+// row p of F. products: 2 x turn_width x tile_cols values.
+template <class T>
+void turn_panels(T* R, std::ptrdiff_t panels, std::ptrdiff_t n_padded, std::ptrdiff_t begin,
+                 const T* V, std::ptrdiff_t ld, std::ptrdiff_t count, const T* factor,
+                 T* products) {
+    constexpr std::ptrdiff_t width = turn_width, cols = tile_cols<T>;
+    constexpr int vecs = tile_vecs;
+    const std::ptrdiff_t m = n_padded - begin;
+    T* to[tile_rows];
+    for (std::ptrdiff_t p = 0; p < panels; ++p) {
+        T *panel = R + (p * n_padded + begin) * cols, *dots = products + p * 2 * width * cols,
+          *weighted = dots + width * cols;
+        for (std::ptrdiff_t c = 0; c < m; c += tile_depth<T>) {
+            const std::ptrdiff_t depth = m - c < tile_depth<T> ? m - c : tile_depth<T>;
+            for (std::ptrdiff_t q = 0; q < count; q += tile_rows) {
+                for (int r = 0; r < tile_rows; ++r) to[r] = dots + (q + r) * cols;
+                const T *a = V + q * ld + c, *b = panel + c * cols;
+                if (c == 0)
+                    rows_times_panel<T, vecs, Into::write>(a, ld, count - q, b, depth, to, cols);
+                else
+                    rows_times_panel<T, vecs, Into::add>(a, ld, count - q, b, depth, to, cols);
+            }
+        }
+        for (std::ptrdiff_t q = 0; q < count; q += tile_rows) {
+            for (int r = 0; r < tile_rows; ++r) to[r] = weighted + (q + r) * cols;
+            rows_times_panel<T, vecs, Into::write>(factor + q * width, width, count - q, dots,
+                                                   count, to, cols);
+        }
+    }
+    for (std::ptrdiff_t c = 0; c < m; c += tile_rows)
+        for (std::ptrdiff_t p = 0; p < panels; ++p) {
+            T* at = R + (p * n_padded + begin + c) * cols;
+            for (int r = 0; r < tile_rows; ++r) to[r] = at + r * cols;
+            rows_times_panel<T, vecs, Into::subtract, true>(
+                V + c, ld, tile_rows, products + (p * 2 + 1) * width * cols, count, to, cols);
+        }
 }
