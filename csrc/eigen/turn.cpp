@@ -29,13 +29,16 @@ Status turn_back(T* A, const T* tau, ptrdiff_t n, const T* V, ptrdiff_t stride,
     const auto pack = FML_PICK(pack_turned<T>);
     const auto unpack = FML_PICK(unpack_turned<T>);
     const auto turn = FML_PICK(turn_panels<T>);
-    const auto reflectors = [&](ptrdiff_t b) { return std::min(turn_width, n - 1 - b * turn_width); };
+    const auto reflectors = [&](ptrdiff_t b) {
+        return std::min(turn_width, n - 1 - b * turn_width);
+    };
     const Status status = parallel(blocks, n_threads, [&](ptrdiff_t b, int worker) {
         const ptrdiff_t first = b * turn_width;
         T* rows = A + first * ld;
-        for (ptrdiff_t p = 0; p < reflectors(b); ++p) std::fill_n(rows + p * ld + first, p + 1, T(0));
-        factor(rows, ld, reflectors(b), tau + first, first, padded,
-               columns.get() + worker * square, factors.get() + b * square);
+        for (ptrdiff_t p = 0; p < reflectors(b); ++p)
+            std::fill_n(rows + p * ld + first, p + 1, T(0));
+        factor(rows, ld, reflectors(b), tau + first, first, padded, columns.get() + worker * square,
+               factors.get() + b * square);
     });
     if (status != Status::ok) return status;
     const ptrdiff_t cols = chosen_shape<T>().cols;

@@ -29,9 +29,8 @@ int threads_awake(double work, int n_threads) { return threads_for(8 * work, n_t
 // Passes over the strips of n rows; body(strip, first row, rows). work: multiply-adds of them all.
 template <class Body>
 Status over_strips(ptrdiff_t n, ptrdiff_t rows, double work, int n_threads, const Body& body) {
-    return parallel(ceil_div(n, rows), threads_awake(work, n_threads), [&](ptrdiff_t s, int) {
-        body(s, s * rows, std::min(rows, n - s * rows));
-    });
+    return parallel(ceil_div(n, rows), threads_awake(work, n_threads),
+                    [&](ptrdiff_t s, int) { body(s, s * rows, std::min(rows, n - s * rows)); });
 }
 
 // The same where body(first row, rows, sums) adds to `size` sums, which are zero before the first.
@@ -75,17 +74,17 @@ template <class T> class Products {
     Status finish(const double* less, T* out, double* columns) const {
         const auto add = FML_PICK(add_to_sums<T>);
         const auto close = FML_PICK(close_sums<T>);
-        return sum_over_strips(
-            n_, sum_rows, width, work_, n_threads_, columns,
-            [&](ptrdiff_t i, ptrdiff_t rows, double* of_columns) {
-                double sums[sum_rows * width];
-                for (ptrdiff_t r = 0; r < rows; ++r)
-                    for (ptrdiff_t c = 0; c < width; ++c) sums[r * width + c] = -less[c];
-                for (ptrdiff_t b = blocks_ - 1; b >= 0 && first(b + 1) > i; --b)
-                    add(parts_.get() + (b * n_ + i) * width,
-                        std::min(rows, first(b + 1) - i) * width, sums);
-                close(sums, rows, out + i * width, of_columns);
-            });
+        return sum_over_strips(n_, sum_rows, width, work_, n_threads_, columns,
+                               [&](ptrdiff_t i, ptrdiff_t rows, double* of_columns) {
+                                   double sums[sum_rows * width];
+                                   for (ptrdiff_t r = 0; r < rows; ++r)
+                                       for (ptrdiff_t c = 0; c < width; ++c)
+                                           sums[r * width + c] = -less[c];
+                                   for (ptrdiff_t b = blocks_ - 1; b >= 0 && first(b + 1) > i; --b)
+                                       add(parts_.get() + (b * n_ + i) * width,
+                                           std::min(rows, first(b + 1) - i) * width, sums);
+                                   close(sums, rows, out + i * width, of_columns);
+                               });
     }
 
   private:
