@@ -2,7 +2,13 @@
 
 import numpy as np
 import pytest
-from fastml._native.symmetric import project_out, symmetric_times
+from fastml._native.symmetric import (
+    centred_times,
+    combine,
+    orthonormalise,
+    project_out,
+    symmetric_times,
+)
 from scipy.linalg import eigh
 from suites.harness import run_python
 
@@ -44,6 +50,59 @@ def test_project_out(n, count, dtype):
     np.testing.assert_allclose(
         out, W - flat @ exact, rtol=0, atol=atol * abs(exact).max() * count * w
     )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 9, 127, 700, 1601])
+def test_centred_products(n, dtype):
+    rng = np.random.default_rng(n)
+    K, V = rng.normal(size=(n, n)) + 5, rng.normal(size=(n, 64 // dtype().itemsize)) + 1
+    K, V = (K + K.T).astype(dtype), V.astype(dtype)
+    outs = [np.empty_like(V) for _ in range(2)]
+    for threads, out in enumerate(outs, 1):
+        centred_times(K, K.mean(axis=0), V, out, threads)
+    np.testing.assert_array_equal(*outs)
+    J = np.eye(n) - 1 / n
+    exact = J @ K.astype(np.float64) @ J @ V
+    np.testing.assert_allclose(outs[0], exact, rtol=0, atol=600 * np.finfo(dtype).eps * n**0.5)
+
+
+def vectors_of(strands):
+    return np.hstack(list(strands)).astype(np.float64)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("n", "count", "s"), [(60, 0, 1), (300, 2, 1), (1700, 3, 2)])
+def test_orthonormal_and_combined(n, count, s, dtype):
+    w, eps = 64 // dtype().itemsize, np.finfo(dtype).eps
+    rng = np.random.default_rng(n)
+    Q = np.linalg.qr(rng.normal(size=(n, (count + s) * w)))[0].astype(dtype)
+    strands = np.ascontiguousarray(Q.reshape(n, -1, w).swapaxes(0, 1))
+    V, start = strands[:count], strands[count:]
+    S, results = rng.normal(size=(s * w, s * w)), []
+    for threads in (1, 2):
+        W, R = np.empty_like(start), np.empty_like(S)
+        combine(start, S, W, threads)
+        found = W.copy()
+        assert orthonormalise(V, found, R, threads)
+        results.append((W, found, R))
+    for one, two in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, two)
+    W, found = vectors_of(W), vectors_of(found)
+    np.testing.assert_allclose(W, vectors_of(start) @ S, rtol=0, atol=30 * eps * w)
+    np.testing.assert_allclose(found @ R, W, rtol=0, atol=100 * eps * w)
+    assert (np.tril(R, -1) == 0).all()
+    every = np.hstack([vectors_of(V), found]) if count else found
+    np.testing.assert_allclose(every.T @ every, np.eye(every.shape[1]), atol=20 * eps)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dependent_vectors_stay(dtype):
+    W = np.random.default_rng(0).normal(size=(1, 100, 64 // dtype().itemsize)).astype(dtype)
+    W[0, :, 1] = W[0, :, 0]
+    given, R = W.copy(), np.empty((W.shape[2],) * 2)
+    assert not orthonormalise(W[:0], W, R, 1)
+    np.testing.assert_array_equal(W, given)
 
 
 @pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])
