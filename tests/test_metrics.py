@@ -136,6 +136,26 @@ def test_argmin(metric, lowest, axis):
     np.testing.assert_array_equal(index, expected[0])
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize(("more_of_X", "more_of_Y"), [(0, None), (None, 0), (3, None), (1, 2)])
+def test_argmin_by_norms_that_are_given(more_of_X, more_of_Y, squared, axis, dtype):
+    X, Y = rows(23, dtype=dtype), rows(17, dtype=dtype, seed=1)
+    taken = (X, Y) if axis == 1 else (Y, X)  # scikit-learn does not turn the norms
+    kwds = {"squared": squared}
+    for name, Z, more in zip("XY", taken, (more_of_X, more_of_Y), strict=True):
+        if more is not None:
+            norms = (Z.astype(float) ** 2).sum(axis=1)
+            kwds[f"{name}_norm_squared"] = norms + more * np.arange(len(Z))
+    options = {"axis": axis, "metric_kwargs": kwds}
+    expected = stock.pairwise_distances_argmin_min(X, Y, axis=axis, metric_kwargs=dict(kwds))
+    with fastml.config_context(strict=True):
+        index, distance = ours.pairwise_distances_argmin_min(X, Y, **options)
+    np.testing.assert_array_equal(index, expected[0])
+    np.testing.assert_allclose(distance, expected[1], rtol=1e-5 if dtype == np.float32 else 1e-12)
+
+
 @pytest.mark.parametrize("weights", [np.arange(6.0), np.ones(6), [0, 1, 0, 2, 0.5, 1e-9]])
 def test_argmin_of_weighted_columns_that_differ(weights):
     X, Y = (np.round(rows(80, seed=seed)) for seed in (0, 1))

@@ -7,12 +7,14 @@ from scipy.sparse import issparse
 from sklearn import config_context
 from sklearn.metrics import pairwise as stock
 from sklearn.metrics._pairwise_distances_reduction import ArgKmin
+from sklearn.utils import gen_batches
 
 from fastml._native import pairwise as native
 from fastml._runtime.dispatch import Unsupported
 from fastml._runtime.sparse import dense_blocks
 from fastml.metrics import _metrics
 from fastml.metrics._dispatch import pairwise_distances_chunked
+from fastml.metrics._distances import from_norms, other_norms, squared_norms
 from fastml.metrics._rows import checked, left_sparse, measure_of, replaces, rows_of, threads
 
 # In one pass, without a matrix of distances. True: of sparse rows as they are. Of others few stored
@@ -45,6 +47,7 @@ NAMES = {
     "matching": "hamming",
     "braycurtis": "relative",  # as scikit-learn has it here, and not SciPy's
 }
+NORMS = ("X_norm_squared", "Y_norm_squared")
 ONE_BY_ONE = ("chebyshev", "infinity", "minkowski", "p", "canberra", "braycurtis")
 
 
@@ -62,7 +65,7 @@ def _refusal(
         return _metrics.refusal("minkowski" if metric == "p" else metric, X, kwds)
     if metric == "hamming" and set(kwds) == {"w"}:
         return _metrics.refusal(metric, X, kwds)
-    if kwds and not (metric == "euclidean" and set(kwds) == {"squared"}):
+    if not ((metric == "euclidean" and kwds.keys() <= {"squared", *NORMS}) or not kwds):
         return Unsupported("metric_kwargs", f"{metric} is compiled without any", "leave them out")
     return None
 
@@ -103,6 +106,12 @@ def _nearest(
     X, Y = checked(X, Y, ensure_all_finite="allow-nan" if nan else True)
     if axis == 0:
         X, Y = Y, X
+    by_norms = isinstance(metric, str) and metric == "euclidean" and not kwds.get("squared")
+    if by_norms and not kwds.keys().isdisjoint(NORMS):  # scikit-learn squares without them, too
+        wide = (None if kwds.get(name) is None else np.asarray(kwds[name], float) for name in NORMS)
+        of_X, of_Y = (other_norms(*args) for args in zip("XY", (X, Y), wide, strict=True))
+        if of_X is not None or of_Y is not None:
+            return _by_norms(X, Y, of_X, of_Y)
     weighted = isinstance(metric, str) and metric == "hamming" and kwds
     if not callable(metric) and metric in ONE_PASS and not weighted:
         as_they_are = ONE_PASS[metric] or not (issparse(X) or issparse(Y))
@@ -113,6 +122,19 @@ def _nearest(
         parts = list(pairwise_distances_chunked(X, Y, reduce_func=_least, metric=metric, **kwds))
     index, distance = zip(*parts, strict=True)
     return np.concatenate(index), np.concatenate(distance)
+
+
+def _by_norms(
+    X: Any, Y: Any, of_X: np.ndarray | None, of_Y: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """By norms that are not those of the rows."""
+    a = (squared_norms(X) if of_X is None else of_X).ravel()
+    b = squared_norms(Y) if of_Y is None else of_Y
+    index, distance = np.empty(X.shape[0], np.intp), np.empty(X.shape[0])
+    for rows in gen_batches(X.shape[0], max(1, (1 << 22) // Y.shape[0])):
+        D = from_norms(X[rows], Y, a[rows], b, squared=False)
+        index[rows], distance[rows] = _least(D, rows.start)
+    return index, distance
 
 
 def _least(D: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarray]:

@@ -29,13 +29,13 @@ def euclidean_distances(X, Y=None, *, Y_norm_squared=None, squared=False, X_norm
            [1.41421356, 5.        ]])
     """
     X, Y = checked(X, Y)
-    of_X, of_Y = _others("X", X, X_norm_squared), _others("Y", Y, Y_norm_squared)
+    of_X, of_Y = other_norms("X", X, X_norm_squared), other_norms("Y", Y, Y_norm_squared)
     if of_X is not None or (of_Y is not None and Y is not X):
-        return _from_norms(X, Y, of_X, of_Y, squared)
+        return from_norms(X, Y, of_X, of_Y, squared)
     return pairs("sqeuclidean" if squared else "euclidean", X, Y)
 
 
-def _others(name: str, X: Any, norms: Any) -> np.ndarray | None:
+def other_norms(name: str, X: Any, norms: Any) -> np.ndarray | None:
     """Norms as they were given, if they are not those of the rows; scikit-learn uses no float32."""
     if norms is None:
         return None
@@ -45,19 +45,19 @@ def _others(name: str, X: Any, norms: Any) -> np.ndarray | None:
             f"Incompatible dimensions for {name} of shape {X.shape} and "
             f"{name}_norm_squared of shape {norms.shape}."
         )
-    if norms.dtype == np.float32 or np.allclose(norms.ravel(), _squared_norms(X)):
+    if norms.dtype == np.float32 or np.allclose(norms.ravel(), squared_norms(X)):
         return None
     return norms
 
 
-def _squared_norms(X: Any) -> np.ndarray:
+def squared_norms(X: Any) -> np.ndarray:
     return row_norms(X.astype(np.float64, copy=False), squared=True)
 
 
-def _from_norms(X: Any, Y: Any, of_X: Any, of_Y: Any, squared: bool) -> np.ndarray:
+def from_norms(X: Any, Y: Any, of_X: Any, of_Y: Any, squared: bool) -> np.ndarray:
     """|x|² + |y|² - 2 x·y with the norms that are given, in double."""
-    a = _squared_norms(X) if of_X is None else of_X
-    b = _squared_norms(Y) if of_Y is None else of_Y
+    a = squared_norms(X) if of_X is None else of_X
+    b = squared_norms(Y) if of_Y is None else of_Y
     D = pairs("linear", X, Y, double=True)
     D *= -2
     D += a.reshape(-1, 1)
