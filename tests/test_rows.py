@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from fastml._native.rows import least
+from fastml._native.rows import Rows, least
 
 from fastml._runtime import plain
 
@@ -39,9 +39,43 @@ def test_one_value_that_is_not_finite_is_told(dtype, value, order):
             assert not plain.is_finite(ORDERS[order](base))
 
 
-def test_unaligned_values_are_read():
+@pytest.fixture
+def unaligned():
     raw = np.zeros(8 * 12 + 1, np.uint8)
     X = raw[1:].view(np.float64).reshape(3, 4)
     X[:] = np.arange(12.0).reshape(3, 4) - 5
     assert not X.flags.aligned
-    assert plain.least(X) == -5
+    return X
+
+
+def test_unaligned_values_are_read(unaligned):
+    assert plain.least(unaligned) == -5
+
+
+def test_rows_are_borrowed_where_they_can_be_read(unaligned):
+    X = np.arange(12.0, dtype=np.float32).reshape(4, 3)
+    X.setflags(write=False)
+    rows = Rows(X)
+    assert (rows.n, rows.d, rows.is_single) == (4, 3, True)
+    assert rows.X is X
+    rows = Rows(unaligned)
+    assert (rows.n, rows.d, rows.is_single) == (3, 4, False)
+    assert rows.X.flags.aligned
+    np.testing.assert_array_equal(rows.X, unaligned)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.zeros((3, 4)).T,
+        np.zeros((3, 4))[:, ::2],
+        np.zeros(3),
+        np.zeros((2, 2, 2)),
+        np.zeros((3, 4), int),
+        np.zeros((3, 4), ">f8"),
+    ],
+    ids=["Fortran", "strided", "one row", "cube", "integers", "swapped"],
+)
+def test_what_is_no_matrix_of_floats_in_C_order_is_refused(X):
+    with pytest.raises((TypeError, ValueError)):
+        Rows(X)

@@ -121,7 +121,7 @@ def sum_by_label(
     cdef const double[::1] w64
     cdef const float* p32 = NULL
     cdef const double* p64 = NULL
-    cdef bint single = rows.X.dtype == np.float32
+    cdef bint single = rows.is_single
     cdef Status status
     if w is not None and single:
         w32 = w
@@ -181,7 +181,7 @@ def column_moments(
     int n_threads,
 ):
     """Mean and variance of every column, zeros counted; the shift is ignored."""
-    cdef bint single = rows.X.dtype == np.float32
+    cdef bint single = rows.is_single
     cdef Status status
     with nogil:
         if single:
@@ -225,7 +225,7 @@ cdef class Memory:
 
     def __init__(self, Rows rows, w, Py_ssize_t k, int n_threads):
         self.rows, self.w, self.n_threads = rows, w, n_threads
-        if rows.X.dtype == np.float32:
+        if rows.is_single:
             self._begin[float](&self.single, k, NULL)
         else:
             self._begin[double](&self.double_, k, NULL)
@@ -299,7 +299,7 @@ cdef class Seeds:
 
     def __init__(self, Rows rows, w, bint sketched, int n_threads):
         self.rows, self.w_, self.n_threads = rows, w, n_threads
-        self.single = rows.X.dtype == np.float32
+        self.single = rows.is_single
         self.closest_ = np.full(rows.n, np.inf, dtype=rows.X.dtype)
         self.closest = <void*><size_t>self.closest_.ctypes.data
         self.w = <const void*><size_t>w.ctypes.data if w is not None else NULL

@@ -131,18 +131,29 @@ def gram(
     Rows X,
     Rows Y,
     Measure measure,
-    bint symmetric,        # Y is X
+    bint symmetric,   # Y is X
     bint transposed,
-    floating[:, ::1] out,  # OUT
+    out,              # OUT, (n, m) of their dtype
     int n_threads,
 ):
     """The measure of every pair of rows."""
+    # To find the version for a dtype takes Cython as long as a small matrix takes.
+    if X.is_single:
+        fill[float](X, Y, measure, symmetric, transposed, out, n_threads)
+    else:
+        fill[double](X, Y, measure, symmetric, transposed, out, n_threads)
+
+
+cdef int fill(
+    Rows X, Rows Y, Measure measure, bint symmetric, bint transposed, floating[:, ::1] out,
+    int n_threads,
+) except -1:
     cdef CRows[floating] x = of[floating](X, NULL)
     cdef CRows[floating] y = of[floating](Y, NULL)
     cdef Status status
     with nogil:
         status = c_gram(x, y, measure.c, symmetric, transposed, &out[0, 0], n_threads)
-    check(status)
+    return check(status)
 
 
 def nearest(
@@ -154,7 +165,7 @@ def nearest(
     int n_threads,
 ):
     """The nearest row of Y for every row of X, and how far it is."""
-    cdef bint single = X.X.dtype == "float32"
+    cdef bint single = X.is_single
     cdef CRows[float] x32, y32
     cdef CRows[double] x64, y64
     cdef Status status
@@ -200,7 +211,7 @@ cdef class Packed:
 
     def __init__(self, Rows Y, Measure measure, V, const Py_ssize_t[::1] ends, int n_threads):
         self.Y, self.V, self.ends = Y, V, ends
-        if Y.X.dtype == "float32":
+        if Y.is_single:
             self.kept = lay_out[float](Y, measure, &self.single, n_threads)
         else:
             self.kept = lay_out[double](Y, measure, &self.double_, n_threads)
@@ -211,7 +222,7 @@ cdef class Packed:
             raise TypeError("dense rows meet dense rows, and sparse ones sparse ones")
         if X.X.dtype != self.Y.X.dtype:
             raise TypeError("rows and what they meet differ in dtype")
-        if X.X.dtype == "float32":
+        if X.is_single:
             products[float](X, self.V, self.ends, &self.single, out, n_threads)
         else:
             products[double](X, self.V, self.ends, &self.double_, out, n_threads)
@@ -276,7 +287,7 @@ def product_sizes(Rows X, Rows Yt, int64_t[::1] starts, int n_threads):
     """Where the rows of the sparse product of X and Yt begin."""
     cdef CRows[double] x64, y64
     cdef CRows[float] x32, y32
-    cdef bint single = X.X.dtype == "float32"
+    cdef bint single = X.is_single
     cdef Status status
     if single:
         x32, y32 = of[float](X, NULL), of[float](Yt, NULL)

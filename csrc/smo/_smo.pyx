@@ -185,7 +185,7 @@ cdef class Rows:
         measure.weights = NULL
         measure.by_differences = False
         self.n, self.given = rows.n, rows
-        if rows.X.dtype == np.float32:
+        if rows.is_single:
             self.kernel = rows_kernel[float](of[float](rows, NULL), measure)
         else:
             self.kernel = rows_kernel[double](of[double](rows, NULL), measure)

@@ -15,6 +15,7 @@ cdef extern from "common/rows.h" namespace "fastml" nogil:
 cdef class Rows:
     cdef readonly object X, shift
     cdef readonly Py_ssize_t n, d
+    cdef readonly bint is_single
     cdef CRows[float] single
     cdef CRows[double] double_
 

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from sklearn._config import _get_threadlocal_config as configuration
 from sklearn.utils import _param_validation
 
@@ -58,7 +59,7 @@ class _Expected:
         ]
         self.anything = any(p.kind is p.VAR_KEYWORD for p in parameters)
         self.tests = {
-            name: [_param_validation.make_constraint(c).is_satisfied_by for c in allowed]
+            name: [_test(c) for c in allowed]
             for name, allowed in constraints.items()
             if allowed != "no_validation"
         }
@@ -85,6 +86,13 @@ class _Expected:
             if test(value):
                 return True
         return False
+
+
+def _test(constraint: Any) -> Callable[[Any], bool]:
+    satisfies = _param_validation.make_constraint(constraint).is_satisfied_by
+    if constraint != "array-like":
+        return satisfies
+    return lambda value: type(value) is np.ndarray or satisfies(value)
 
 
 def _always(value: Any) -> bool:

@@ -16,9 +16,14 @@ LARGEST = 1 << 16  # beyond, validation does not count
 
 def is_table(X: Any) -> bool:
     """Whether `X` is an array of finite floats in rows and columns, in any order."""
+    return not math.isnan(least_of_table(X))
+
+
+def least_of_table(X: Any) -> float:
+    """The least value of an array of finite floats in rows and columns; NaN if X is none."""
     if type(X) is not np.ndarray or not X.dtype.isnative or X.dtype.char not in "fd":
-        return False
-    return X.ndim == 2 and X.size > 0 and is_finite(X)
+        return math.nan
+    return least(X) if X.ndim == 2 and X.size > 0 else math.nan
 
 
 def is_plain(X: Any, sparse: bool = False) -> bool:

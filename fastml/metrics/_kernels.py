@@ -8,7 +8,7 @@ from sklearn.metrics import pairwise as stock
 
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.parameters import validate_params
-from fastml._runtime.plain import least
+from fastml._runtime.plain import least, least_of_table
 from fastml.metrics._rows import checked, pairs, replaces, sparse_product
 from fastml.preprocessing._normalizer import normalized
 
@@ -151,6 +151,8 @@ def cosine_similarity(X, Y=None, dense_output=True):
 
 
 def check_histograms(X: Any, Y: Any, accept_sparse: Any = False) -> tuple[Any, Any]:
+    if Y is None and least_of_table(X) >= 0:
+        return X, X
     X, Y = checked(X, Y, accept_sparse=accept_sparse)
     _check_counts("X", X)
     if Y is not X:
