@@ -101,19 +101,20 @@ struct Minimum {
     }
 };
 
-// b: T, or small integers that are widened on the way into registers.
-template <class Op, class T, class B>
+// b: T, or small integers that are widened on the way into registers. Of the tile's vectors so many
+// are worked at: the others belong to padding.
+template <class Op, int vecs = tile_vecs, class T, class B>
 FML_INLINE void tile_multiply(const T* a, const B* b, std::ptrdiff_t depth, Tile<T>& tile) {
     using Vec = typename Simd<T>::Vec;
     Tile<T> sum = tile;
     for (std::ptrdiff_t p = 0; p < depth; ++p) {
-        Vec bp[tile_vecs];
+        Vec bp[vecs];
         FML_UNROLL
-        for (int v = 0; v < tile_vecs; ++v) bp[v] = load_as<T>(b + v * Simd<T>::lanes);
+        for (int v = 0; v < vecs; ++v) bp[v] = load_as<T>(b + v * Simd<T>::lanes);
         FML_UNROLL
         for (int i = 0; i < tile_rows; ++i) {
             FML_UNROLL
-            for (int v = 0; v < tile_vecs; ++v) sum.at[i][v] = Op::step(sum.at[i][v], bp[v], a[i]);
+            for (int v = 0; v < vecs; ++v) sum.at[i][v] = Op::step(sum.at[i][v], bp[v], a[i]);
         }
         a += tile_rows;
         b += tile_cols<T>;
@@ -125,14 +126,14 @@ FML_INLINE void tile_multiply(const T* a, const B* b, std::ptrdiff_t depth, Tile
 // starting value (a bias, usually), `epilogue.end(i0, tile)` consumes the finished one; i0 is the
 // first A row. `spill` holds m_panels tiles, tile_rows x tile_cols values each, and is used only
 // when d > tile_depth.
-template <class Op = Product, class T, class Epilogue>
+template <class Op = Product, int vecs = tile_vecs, class T, class Epilogue>
 FML_INLINE void multiply_panel(const T* A, std::ptrdiff_t m_panels, const T* B, std::ptrdiff_t d,
                                T* spill, Epilogue& epilogue) {
     if (d <= tile_depth<T>) {
         for (std::ptrdiff_t i = 0; i < m_panels; ++i) {
             Tile<T> tile;
             epilogue.begin(i * tile_rows, tile);
-            tile_multiply<Op>(A + i * tile_rows * d, B, d, tile);
+            tile_multiply<Op, vecs>(A + i * tile_rows * d, B, d, tile);
             epilogue.end(i * tile_rows, tile);
         }
         return;
@@ -146,7 +147,7 @@ FML_INLINE void multiply_panel(const T* A, std::ptrdiff_t m_panels, const T* B, 
                 epilogue.begin(i * tile_rows, tile);
             else
                 std::memcpy(&tile, kept, sizeof tile);
-            tile_multiply<Op>(A + (i * d + p) * tile_rows, B + p * tile_cols<T>, depth, tile);
+            tile_multiply<Op, vecs>(A + (i * d + p) * tile_rows, B + p * tile_cols<T>, depth, tile);
             if (p + depth == d)
                 epilogue.end(i * tile_rows, tile);
             else

@@ -94,6 +94,16 @@ void gather_tiles(const T* A, std::ptrdiff_t panels, const T* B, std::ptrdiff_t 
     multiply_panel<Op>(A, panels, B, d, spill, keep);
 }
 
+// Of sums that take divisions it pays to leave out what is padding.
+template <class Op, class T>
+void gather_slow_tiles(const T* A, std::ptrdiff_t panels, const T* B, std::ptrdiff_t d, T* spill,
+                       KeepTiles<T> keep) {
+    constexpr int lanes = Simd<T>::lanes;
+    if (keep.cols <= lanes) return multiply_panel<Op, 1>(A, panels, B, d, spill, keep);
+    if (keep.cols <= 2 * lanes) return multiply_panel<Op, 2>(A, panels, B, d, spill, keep);
+    multiply_panel<Op>(A, panels, B, d, spill, keep);
+}
+
 template <class T>
 void gather(const Job<T>& job, const T* A, std::ptrdiff_t panels, const T* B, T* spill,
             const KeepTiles<T>& keep, T* second) {
@@ -112,12 +122,12 @@ void gather(const Job<T>& job, const T* A, std::ptrdiff_t panels, const T* B, T*
         case Gather::minimum:
             return gather_tiles<Minimum>(A, panels, B, d, spill, keep);
         case Gather::chi2:
-            return gather_tiles<ChiSquared>(A, panels, B, d, spill, keep);
+            return gather_slow_tiles<ChiSquared>(A, panels, B, d, spill, keep);
         case Gather::canberra:
             if (job.weights)
                 return term_panel(A, panels * tile_rows, B, d, Weighted<Canberra, T>{job.weights},
                                   keep.out);
-            return gather_tiles<Canberra>(A, panels, B, d, spill, keep);
+            return gather_slow_tiles<Canberra>(A, panels, B, d, spill, keep);
         case Gather::unequal:
             if (job.weights)
                 return term_panel(A, panels * tile_rows, B, d, Weighted<Unequal, T>{job.weights},
@@ -192,17 +202,21 @@ FML_INLINE void dense_pass(const Job<T>& job, const Chunk<T>& chunk, std::ptrdif
     const bool is_far = job.X.n * job.ld * sizeof(T) > in_caches;
     for (std::ptrdiff_t p = p0; p < p1; ++p) {
         const std::ptrdiff_t j = p * tile_cols<T>;
-        if (job.mirrored && chunk.first + j < i0) continue;
+        const std::ptrdiff_t cols = chunk.n - j < tile_cols<T> ? chunk.n - j : tile_cols<T>;
+        // Rows below the panel's square of the diagonal are mirror images of others.
+        const std::ptrdiff_t end = chunk.first + j + cols - i0;
+        const std::ptrdiff_t here = job.mirrored && end < rows ? end : rows;
+        if (here <= 0) continue;
         const bool cancels = job.plan.norm == Norm::sum &&
                              !(std::fabs(job.gamma) * (largest + chunk.sizes[p]) <= harmless);
         const Job<T>& way = cancels ? apart : job;
-        const std::ptrdiff_t cols = chunk.n - j < tile_cols<T> ? chunk.n - j : tile_cols<T>;
         KeepTiles<T> keep{at};
-        keep.ld = job.ld, keep.rows = rows, keep.cols = cols;
+        keep.ld = job.ld, keep.rows = here, keep.cols = cols;
         if (job.sink == Sink::store) keep.target = job.out + i0 * job.ld + chunk.first + j;
         if (job.mirrored && is_far) keep.mirror = job.out + (chunk.first + j) * job.ld + i0;
-        gather(way, A, panels, chunk.values + j * d, spill, keep, second);
-        const Block<T> block{at,   second,       i0,    rows,           chunk.first + j,
+        const std::ptrdiff_t tiles = (here + tile_rows - 1) / tile_rows;
+        gather(way, A, tiles, chunk.values + j * d, spill, keep, second);
+        const Block<T> block{at,   second,       i0,    here,           chunk.first + j,
                              cols, tile_cols<T>, norms, chunk.norms + j};
         finish(way, block, exact);
         deliver(block);

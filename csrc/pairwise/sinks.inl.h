@@ -35,6 +35,21 @@ template <class T, class C> void transpose_block(const Block<C>& block, T* out, 
             out[(block.j0 + j) * ld + block.i0 + i] = static_cast<T>(block.at[i * block.ld + j]);
 }
 
+// Keeps the mirror image of a block, but for a square around the diagonal: it has its own in it.
+template <class T, class C> void mirror_block(const Block<C>& block, T* out, std::ptrdiff_t ld) {
+    const std::ptrdiff_t below = block.i0 + block.rows, right = block.j0 + block.cols;
+    const std::ptrdiff_t begin = block.i0 > block.j0 ? block.i0 : block.j0;
+    const std::ptrdiff_t end = below < right ? below : right;
+    if (begin >= end) return transpose_block(block, out, ld);
+    Block<C> above = block, beside = block;
+    above.rows = begin - block.i0;
+    beside.at += above.rows * block.ld + end - block.j0;
+    beside.i0 = begin, beside.rows -= above.rows;
+    beside.j0 = end, beside.cols = right - end;
+    transpose_block(above, out, ld);
+    transpose_block(beside, out, ld);
+}
+
 // Columns arrive in ascending order, and one must be below what is there: ties go to the first.
 template <class C>
 void nearest_block(const Block<C>& block, double* distance, std::int64_t* index) {
@@ -143,14 +158,5 @@ template <class T, class C> void deliver(const Job<T>& job, const Block<C>& bloc
             apply_block(job, block);
             return;
     }
-    if (!job.mirrored) return;
-    // What is around the diagonal has its mirror image in itself.
-    const std::ptrdiff_t done = block.i0 + block.rows - block.j0;
-    Block<C> beyond = block;
-    if (done > 0) {
-        beyond.at += done;
-        beyond.j0 += done;
-        beyond.cols -= done;
-    }
-    if (beyond.cols > 0) transpose_block(beyond, job.out, job.ld);
+    if (job.mirrored) mirror_block(block, job.out, job.ld);
 }
