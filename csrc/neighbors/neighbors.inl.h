@@ -66,14 +66,15 @@ template <class F> struct Below {
 
     FML_INLINE void begin(std::ptrdiff_t, Tile<F>& tile) const { start_at(bias, tile); }
     FML_INLINE void end(std::ptrdiff_t i0, const Tile<F>& tile) const {
-        unsigned any = 0;
+        unsigned rows = 0;
         FML_UNROLL
         for (int i = 0; i < tile_rows; ++i) {
-            any |= below<F>(least_of(tile.at[i]), broadcast<Vec>(static_cast<F>(limits[i0 + i])));
+            const Vec limit = broadcast<Vec>(static_cast<F>(limits[i0 + i]));
+            rows |= unsigned{below<F>(least_of(tile.at[i]), limit) != 0} << i;
         }
-        if (any) {
+        if (rows) {
             const Tile<F> seen = tile;  // in memory only if need be
-            found(i0, seen);
+            found(i0, rows, seen);
         }
     }
     static FML_INLINE Vec least_of(const Vec (&costs)[tile_vecs]) {
@@ -82,15 +83,18 @@ template <class F> struct Below {
         for (int v = 1; v < tile_vecs; ++v) least = minimum<F>(costs[v], least);
         return least;
     }
-    FML_NOINLINE void found(std::ptrdiff_t i0, const Tile<F>& tile) const {
-        for (int i = 0; i < tile_rows; ++i) {
+    // Goes from find to find, without a branch for what is none.
+    FML_NOINLINE void found(std::ptrdiff_t i0, unsigned rows, const Tile<F>& tile) const {
+        for (; rows; rows &= rows - 1) {
+            const int i = lowest_bit(rows);
             const Vec limit = broadcast<Vec>(static_cast<F>(limits[i0 + i]));
-            if (!below<F>(least_of(tile.at[i]), limit)) continue;
+            std::uint64_t bits = 0;
             for (int v = 0; v < tile_vecs; ++v)
-                for (unsigned bits = below<F>(tile.at[i][v], limit); bits; bits &= bits - 1) {
-                    const int j = v * lanes + lowest_bit(bits);
-                    sink->push(sink, i0 + i, first + j, tile.at[i][v][j % lanes], slack[j]);
-                }
+                bits |= std::uint64_t{below<F>(tile.at[i][v], limit)} << (v * lanes);
+            for (; bits; bits &= bits - 1) {
+                const int j = lowest_bit(bits);
+                sink->push(sink, i0 + i, first + j, tile.at[i][j / lanes][j % lanes], slack[j]);
+            }
         }
     }
 };
