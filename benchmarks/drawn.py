@@ -1,8 +1,9 @@
 """How fast the tile engine is at shapes that nobody chose: `python benchmarks/drawn.py [names]`.
 
-Draws shapes of Gram matrices, of k-means and its start, and of searches by brute force and in k-d
-trees, and lets all installed peers work on each by turns, as `fastml bench` does. For every case it
-prints how many times as fast as each peer fastml is; peers whose results are worse are in brackets.
+Draws shapes of Gram matrices, of k-means and its start, of searches by brute force and in k-d
+trees, and of kernel machines, and lets all installed peers work on each by turns, as `fastml bench`
+does. For every case it prints how many times as fast as each peer fastml is; peers whose results
+are worse are in brackets.
 `--number` is how many of a name, and another `--seed` draws others.
 """
 
@@ -10,10 +11,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
-from fastml._bench.cases import kdtree, kmeans, neighbors, pairwise
+from fastml._bench.cases import kdtree, kmeans, neighbors, pairwise, svm
 from fastml._bench.contest import Case, Contest, run
 
 Draws = np.random.Generator
@@ -62,6 +64,30 @@ def tree(rng: Draws) -> Case:
     return kdtree.query_case(n, d, k, dtype(rng), kind=kind)
 
 
+def machine(rng: Draws, model: str, kernel: str, largest: int) -> Case:
+    """Classes without and with overlap, or a smooth function with noise."""
+    params: dict[str, Any] = {"kernel": kernel}
+    if not model.startswith("Nu"):
+        params["C"] = round(float(np.exp(rng.uniform(np.log(0.1), np.log(100)))), 2)
+    n, d, k = between(rng, 2_000, largest), between(rng, 5, 60), 2
+    if model == "SVC" and kernel != "linear" and rng.random() < 0.4:
+        k = int(rng.integers(3, 9))
+    noise = float(rng.choice([0.3, 1, 2]))
+    return svm.case("fit", n, d, k, noise, model, dtype(rng), **params)
+
+
+def svc(rng: Draws) -> Case:
+    return machine(rng, "SVC", str(rng.choice(["rbf", "poly"])), 10_000)
+
+
+def linear_svc(rng: Draws) -> Case:
+    return machine(rng, str(rng.choice(["SVC", "SVR"])), "linear", 8_000)
+
+
+def other_machines(rng: Draws) -> Case:
+    return machine(rng, str(rng.choice(["SVR", "NuSVC", "NuSVR"])), "rbf", 6_000)
+
+
 NAMES: dict[str, Callable[[Draws], Case]] = {
     "gram": gram,
     "narrow-gram": narrow_gram,
@@ -69,6 +95,9 @@ NAMES: dict[str, Callable[[Draws], Case]] = {
     "seeding": seeding,
     "brute": brute,
     "tree": tree,
+    "svc": svc,
+    "linear-svc": linear_svc,
+    "other-svm": other_machines,
 }
 
 

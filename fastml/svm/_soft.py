@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from fastml.svm import _hyperplane
 from fastml.svm._machine import Machine
 from fastml.svm._problems import squared_norm
 
@@ -35,9 +36,34 @@ class SoftMachine(Machine):
         problems = problems_at(self.C)
         if self.warm_start and self._fits_last(problems):
             problems = _started(problems, self._last_alphas(problems), self.C / self._fastml_C)
-        solutions = self._solutions(values, _there(problems), progress, **options)
+        there = _there(problems)
+        if options["bias"] and self.max_iter < 0 and _hyperplane.pays(values, there):
+            solutions = self._linear_solutions(values, there, progress)
+        else:
+            solutions = self._solutions(values, there, progress, **options)
         self._fastml_C = self.C
         return problems, solutions
+
+    def _linear_solutions(self, values: Any, problems: list, progress: Any) -> list:
+        """By two-variable steps if few are enough, else from the hyperplanes."""
+        stopped = False
+
+        def watch(steps: int = 0, violation: float = np.inf) -> bool:
+            nonlocal stopped
+            stopped = stopped or (progress is not None and progress(steps, violation))
+            return stopped
+
+        few, told = _hyperplane.patience(values, problems), watch if progress else None
+        solutions = self._solutions(values, problems, told, max_iter=few)
+        slow = [k for k, solution in enumerate(solutions) if solution.status]
+        regression = self._impl == "epsilon_svr"
+        started = [_hyperplane.started(values, problems[k], regression, watch) for k in slow]
+        if stopped or not slow:
+            return solutions
+        for k, solution in zip(slow, self._solutions(values, started, told), strict=True):
+            steps = solutions[k].n_iter + solution.n_iter
+            solutions[k] = solution._replace(n_iter=steps)
+        return solutions
 
     def _fits_last(self, problems: list) -> bool:
         """Whether there is a last solution that may be one of these problems."""
