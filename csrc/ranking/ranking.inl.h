@@ -46,14 +46,15 @@ template <class T> struct Above {
         for (; rows; rows &= rows - 1) {
             const int i = lowest_bit(rows);
             T* limit = limits + i0 + i;
-            for (int v = 0; v < tile_vecs; ++v) {
-                unsigned bits = below<T>(broadcast<Vec>(*limit), tile.at[i][v]);
-                for (; bits; bits &= bits - 1) {
-                    const int j = v * lanes + lowest_bit(bits);
-                    const T score = tile.at[i][v][j % lanes];
-                    // The limit may have risen since.
-                    if (score > *limit) consider(lists[i0 + i], limit, first + j, score);
-                }
+            const Vec least = broadcast<Vec>(*limit);
+            std::uint64_t bits = 0;
+            for (int v = 0; v < tile_vecs; ++v)
+                bits |= std::uint64_t{below<T>(least, tile.at[i][v])} << (v * lanes);
+            for (; bits; bits &= bits - 1) {
+                const int j = lowest_bit(bits);
+                const T score = tile.at[i][j / lanes][j % lanes];
+                // The limit may have risen since.
+                if (score > *limit) consider(lists[i0 + i], limit, first + j, score);
             }
         }
     }
