@@ -94,11 +94,11 @@ void unsort(const Sorted* sorted, int shift, std::ptrdiff_t m, const Layout& lay
             const std::int32_t* rows, std::uint32_t* start, K* keys) {
     const Sorted mask = (Sorted(1) << shift) - 1;
     std::ptrdiff_t group = -1;
+    start[0] = 0;
     for (std::ptrdiff_t k = 0; k < m; ++k) {
         const auto position = static_cast<std::ptrdiff_t>(sorted[k] & mask);
-        const bool starts = k == 0 || sorted[k] >> shift != sorted[k - 1] >> shift;
-        group += starts;
-        if (starts) start[group] = static_cast<std::uint32_t>(k);
+        group += k == 0 || sorted[k] >> shift != sorted[k - 1] >> shift;
+        start[group + 1] = static_cast<std::uint32_t>(k + 1);  // unless more follow
         const auto low = static_cast<K>(layout.table ? position : rows[position]);
         keys[position] = static_cast<K>(group) << layout.shift | low;
     }
@@ -195,7 +195,8 @@ inline void count_codes(const std::uint32_t* codes, std::ptrdiff_t m, const Numb
         for (; i + 4 <= m; i += 4)
             for (std::ptrdiff_t l = 0; l < 4; ++l) ++counts[l * size + as.number(codes[i + l])];
     for (; i < m; ++i) ++counts[as.number(codes[i])];
-    for (std::ptrdiff_t v = size; v < size * copies; ++v) counts[v % size] += counts[v];
+    for (std::ptrdiff_t l = 1; l < copies; ++l)
+        for (std::ptrdiff_t v = 0; v < size; ++v) counts[v] += counts[l * size + v];
 }
 
 template <class K>
@@ -211,6 +212,19 @@ void key_codes(const std::uint32_t* codes, const std::int32_t* rows, std::ptrdif
             keys[i] = static_cast<K>(dense ? dense[v] : v) << shift |
                       static_cast<K>(layout.table ? i : rows[i]);
         }
+}
+
+// Codes by how often each number is there. Most of a group go by whole vectors, and what is too much
+// is written over.
+inline void fill_codes(const Numbering& as, std::uint32_t range, const std::uint32_t* counts,
+                       std::uint32_t* codes, const std::uint32_t* end) {
+    constexpr std::uint32_t n = 16;
+    for (std::uint32_t v = 0; v <= range; codes += counts[v++])
+        for (std::uint32_t k = 0; k < counts[v]; k += n)
+            if (end - codes >= static_cast<std::ptrdiff_t>(k + n))
+                for (std::uint32_t l = 0; l < n; ++l) codes[k + l] = as.code(v);
+            else
+                for (std::uint32_t l = k; l < counts[v]; ++l) codes[l] = as.code(v);
 }
 
 // Values of which there are few: counted, then replayed.
@@ -237,9 +251,7 @@ inline void replay_counted(const Numbering& as, std::uint32_t range, std::int32_
         key_codes(codes, rows, m, as, gaps ? dense : nullptr, layout, memory.front.get());
     if (layout.table)
         std::memcpy(memory.table.get(), rows, static_cast<std::size_t>(m) * sizeof *rows);
-    std::uint32_t* code = codes;
-    for (std::uint32_t v = 0; v <= range; code += counts[v++])
-        for (std::uint32_t k = 0; k < counts[v]; ++k) code[k] = as.code(v);
+    fill_codes(as, range, counts, codes, codes + m);
     if (layout.narrow)
         replay_keys(narrow, reinterpret_cast<std::uint32_t*>(memory.back.get()), m, groups, layout,
                     false, rows, memory);
