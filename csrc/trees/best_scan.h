@@ -10,8 +10,8 @@
 
 namespace fastml {
 
-// Sorting rows, and scoring the places between them: Derived::for_splits(column, visit) calls
-// visit(position) for each where the node may be split, in order, with the codes on both sides.
+// Sorting rows, and scoring the places between them: Derived::for_ranges(visit) calls
+// visit(first, end) for positions where the node may be split if the code changes there, in order.
 template <class Derived> class BestScan : public Sequential {
   public:
     explicit BestScan(const Growth& growth)
@@ -175,8 +175,32 @@ template <class Derived> class BestScan : public Sequential {
         }
     }
 
+    // Of a few values most rows have that of the one before them.
+    static constexpr std::ptrdiff_t block = 16;
+    // Whether a code differs from that before it.
+    static bool any_change(const std::uint32_t* codes, std::ptrdiff_t n) {
+        if (n < block) return true;
+        std::uint32_t changes = 0;
+        for (std::ptrdiff_t k = 0; k < block && !changes; k += 4)
+            for (std::ptrdiff_t l = k; l < k + 4; ++l) changes |= codes[l] ^ codes[l - 1];
+        return changes;
+    }
+    // visit(begin, end) for positions, without most of those where the code does not change.
+    template <class Visit> void for_blocks(Visit visit) {
+        static_cast<Derived*>(this)->for_ranges([&](std::ptrdiff_t p, std::ptrdiff_t end) {
+            for (; p < end; p += block) {
+                const std::ptrdiff_t n = std::min(block, end - p);
+                if (any_change(scanned_codes_ + p, n)) visit(p, p + n);
+            }
+        });
+    }
     template <class Visit> void for_splits(std::ptrdiff_t feature, Visit visit) {
-        static_cast<Derived*>(this)->for_splits(columns_.ranked[feature], visit);
+        const Column& column = columns_.ranked[feature];
+        const std::uint32_t* const codes = scanned_codes_;
+        for_blocks([&](std::ptrdiff_t p, std::ptrdiff_t end) {
+            for (; p < end; ++p)
+                if (column.apart(codes[p - 1], codes[p])) visit(p);
+        });
     }
     void put(std::ptrdiff_t feature, std::ptrdiff_t p, Split& best) const {
         best.threshold = threshold(columns_.ranked[feature], p);
@@ -209,21 +233,55 @@ template <class Derived> class BestScan : public Sequential {
         at = p;
     }
 
+    // As advance() adds up, but rows of a block one after the other, whether or not there are splits
+    // between them: of many values that would be guessed wrong too often.
     void scan_targets(std::ptrdiff_t feature, Split& best) {
         Queue queue;
+        const Column& column = columns_.ranked[feature];
+        const std::uint32_t* const codes = scanned_codes_;
+        const std::int32_t* const rows = scanned_rows_;
+        const Point* const points = points_.data();
         const double total_w = criterion_->node_weight(), total = criterion_->node_sums()[0];
-        double w = 0, left = 0;
-        std::ptrdiff_t at = start_;
-        const auto add = [&](const Point& point, double sign) {
-            left += sign * point.wy;
-            w += sign * point.w;
-        };
-        for_splits(feature, [&](std::ptrdiff_t p) {
-            advance(at, p, add, [&] { left = total, w = total_w; });
-            queue.push(w, left, total - left, p);
-            if (queue.is_full()) score(feature, queue, best);
+        double w = 0, left = 0;                       // of the rows before `at`
+        std::ptrdiff_t at = start_, before = start_;  // the last split
+        for_blocks([&](std::ptrdiff_t p, std::ptrdiff_t end) {
+            const auto begin_again = [&](std::ptrdiff_t until) {
+                w = total_w;
+                left = total;
+                for (std::ptrdiff_t q = end_ - 1; q >= until; --q) {
+                    w -= points[rows[q]].w;
+                    left -= points[rows[q]].wy;
+                }
+            };
+            if (at < p) {
+                while (p < end && !column.apart(codes[p - 1], codes[p])) ++p;
+                if (p == end) return;
+                if (p - before <= end_ - p)
+                    for (; at < p; ++at) {
+                        w += points[rows[at]].w;
+                        left += points[rows[at]].wy;
+                    }
+            }
+            for (; p < end; ++p) {
+                bool splits = codes[p] != codes[p - 1];
+                if (codes[p] & 1) splits = column.apart(codes[p - 1], codes[p]);
+                if (splits & (p - before > end_ - p)) begin_again(p);
+                queue.w[queue.count] = w;
+                queue.left[queue.count] = left;
+                queue.place[queue.count] = p;
+                queue.count += splits;
+                before = splits ? p : before;
+                w += points[rows[p]].w;
+                left += points[rows[p]].wy;
+            }
+            at = end;
+            if (queue.count > Queue::room - block) score_targets(feature, total, queue, best);
         });
-        if (queue.count) score(feature, queue, best);
+        if (queue.count) score_targets(feature, total, queue, best);
+    }
+    void score_targets(std::ptrdiff_t feature, double total, Queue& queue, Split& best) {
+        for (std::ptrdiff_t s = 0; s < queue.count; ++s) queue.right[s] = total - queue.left[s];
+        score(feature, queue, best);
     }
 
     void scan_classes(std::ptrdiff_t feature, Split& best) {

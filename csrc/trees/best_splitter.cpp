@@ -15,21 +15,8 @@ class BestSplitter final : public BestScan<BestSplitter> {
         return BestScan::split(inherited);
     }
 
-    template <class Visit> void for_splits(const Column& column, Visit visit) {
-        constexpr ptrdiff_t block = 16;
-        const std::uint32_t* const codes = scanned_codes_;
-        const ptrdiff_t end = end_ - growth_.min_samples_leaf + 1;
-        for (ptrdiff_t p = start_ + growth_.min_samples_leaf; p < end;) {
-            const ptrdiff_t until = std::min(p + block, end);
-            // Of a few values most rows have that of the one before them.
-            std::uint32_t changes = until - p < block;
-            for (ptrdiff_t k = 0; k < block && !changes; k += 4)
-                for (ptrdiff_t l = p + k; l < p + k + 4; ++l) changes |= codes[l] ^ codes[l - 1];
-            if (changes)
-                for (ptrdiff_t q = p; q < until; ++q)
-                    if (column.apart(codes[q - 1], codes[q])) visit(q);
-            p = until;
-        }
+    template <class Visit> void for_ranges(Visit visit) const {
+        visit(start_ + growth_.min_samples_leaf, end_ - growth_.min_samples_leaf + 1);
     }
 
   private:

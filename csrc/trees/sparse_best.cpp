@@ -21,13 +21,11 @@ class SparseBest final : public BestScan<SparseBest> {
         order_.begin(start, end);
     }
 
-    template <class Visit> void for_splits(const Column& column, Visit visit) {
+    template <class Visit> void for_ranges(Visit visit) const {
         const ptrdiff_t first = start_ + growth_.min_samples_leaf,
-                        last = end_ - growth_.min_samples_leaf;
-        for (ptrdiff_t p = first; p <= std::min(last, zeros_.begin); ++p)
-            if (column.apart(scanned_codes_[p - 1], scanned_codes_[p])) visit(p);
-        for (ptrdiff_t p = std::max({first, zeros_.begin + 1, zeros_.end}); p <= last; ++p)
-            if (column.apart(scanned_codes_[p - 1], scanned_codes_[p])) visit(p);
+                        end = end_ - growth_.min_samples_leaf + 1;
+        visit(first, std::min(end, zeros_.begin + 1));
+        visit(std::max({first, zeros_.begin + 1, zeros_.end}), end);
     }
 
   private:
