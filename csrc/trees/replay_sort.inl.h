@@ -177,8 +177,21 @@ struct Numbering {
     std::uint32_t code(std::uint32_t number) const { return (number << shift) + lowest; }
 };
 
+// With several counters of each number (size), or equal codes in a row would wait for each other.
+template <int copies>
+void count_apart(const std::uint32_t* codes, std::ptrdiff_t m, const Numbering as,
+                 std::ptrdiff_t size, std::uint32_t* counts) {
+    std::memset(counts, 0, static_cast<std::size_t>(size * copies) * sizeof *counts);
+    std::ptrdiff_t i = 0;
+    for (; i + copies <= m; i += copies)
+        for (std::ptrdiff_t l = 0; l < copies; ++l) ++counts[l * size + as.number(codes[i + l])];
+    for (; i < m; ++i) ++counts[as.number(codes[i])];
+    for (std::ptrdiff_t l = 1; l < copies; ++l)
+        for (std::ptrdiff_t v = 0; v < size; ++v) counts[v] += counts[l * size + v];
+}
+
 // How often codes (m) have the numbers 0, 1, ... range.
-inline void count_codes(const std::uint32_t* codes, std::ptrdiff_t m, const Numbering& as,
+inline void count_codes(const std::uint32_t* codes, std::ptrdiff_t m, const Numbering as,
                         std::uint32_t range, std::uint32_t* counts) {
     if (range == 1) {
         std::uint32_t ones = 0;
@@ -187,21 +200,18 @@ inline void count_codes(const std::uint32_t* codes, std::ptrdiff_t m, const Numb
         counts[1] = ones;
         return;
     }
-    // Few codes: several counters of each, or equal codes in a row wait for each other.
-    const std::ptrdiff_t size = std::ptrdiff_t(range) + 1, copies = size <= 1024 ? 4 : 1;
-    std::memset(counts, 0, static_cast<std::size_t>(size * copies) * sizeof *counts);
-    std::ptrdiff_t i = 0;
-    if (copies == 4)
-        for (; i + 4 <= m; i += 4)
-            for (std::ptrdiff_t l = 0; l < 4; ++l) ++counts[l * size + as.number(codes[i + l])];
-    for (; i < m; ++i) ++counts[as.number(codes[i])];
-    for (std::ptrdiff_t l = 1; l < copies; ++l)
-        for (std::ptrdiff_t v = 0; v < size; ++v) counts[v] += counts[l * size + v];
+    const std::ptrdiff_t size = std::ptrdiff_t(range) + 1;
+    if (8 * size <= m && size <= 512)
+        count_apart<8>(codes, m, as, size, counts);
+    else if (size <= 1024)
+        count_apart<4>(codes, m, as, size, counts);
+    else
+        count_apart<1>(codes, m, as, size, counts);
 }
 
 template <class K>
 void key_codes(const std::uint32_t* codes, const std::int32_t* rows, std::ptrdiff_t m,
-               const Numbering& as, const std::uint32_t* dense, const Layout& layout, K* keys) {
+               const Numbering as, const std::uint32_t* dense, const Layout& layout, K* keys) {
     const int shift = layout.shift;
     if (!dense && !layout.table)
         for (std::ptrdiff_t i = 0; i < m; ++i)
@@ -214,21 +224,22 @@ void key_codes(const std::uint32_t* codes, const std::int32_t* rows, std::ptrdif
         }
 }
 
-// Codes by how often each number is there. Most of a group go by whole vectors, and what is too much
-// is written over.
-inline void fill_codes(const Numbering& as, std::uint32_t range, const std::uint32_t* counts,
+// Codes by how often each number is there. Whole vectors are written, whose rest the next ones take.
+inline void fill_codes(const Numbering as, std::uint32_t range, const std::uint32_t* counts,
                        std::uint32_t* codes, const std::uint32_t* end) {
     constexpr std::uint32_t n = 16;
-    for (std::uint32_t v = 0; v <= range; codes += counts[v++])
-        for (std::uint32_t k = 0; k < counts[v]; k += n)
-            if (end - codes >= static_cast<std::ptrdiff_t>(k + n))
+    for (std::uint32_t v = 0; v <= range; codes += counts[v++]) {
+        std::uint32_t k = 0;
+        if (end - codes >= static_cast<std::ptrdiff_t>(n)) do {
                 for (std::uint32_t l = 0; l < n; ++l) codes[k + l] = as.code(v);
-            else
-                for (std::uint32_t l = k; l < counts[v]; ++l) codes[l] = as.code(v);
+                k += n;
+            } while (k < counts[v] && end - codes >= static_cast<std::ptrdiff_t>(k + n));
+        for (; k < counts[v]; ++k) codes[k] = as.code(v);
+    }
 }
 
 // Values of which there are few: counted, then replayed.
-inline void replay_counted(const Numbering& as, std::uint32_t range, std::int32_t last_row,
+inline void replay_counted(const Numbering as, std::uint32_t range, std::int32_t last_row,
                            std::uint32_t* codes, std::int32_t* rows, std::ptrdiff_t m,
                            const ReplayScratch& memory) {
     auto* const counts = reinterpret_cast<std::uint32_t*>(memory.spare.get());
