@@ -75,6 +75,7 @@ template <class Derived> class BestScan : public Sequential {
     void finish(Split& best) override {
         if (waiting_ >= 0) scan_all(waiting_, best);
         waiting_ = -1;
+        score(best);
     }
 
     void take_few() {
@@ -92,7 +93,8 @@ template <class Derived> class BestScan : public Sequential {
                             small_.order, codes, changes);
         if (!count || column.value(codes[m - 1]) <= column.value(codes[0]) + near_value)
             return false;
-        Queue queue;
+        scanned_codes_ = codes_.data();
+        make_room(few, best);
         const double total_w = criterion_->node_weight(), total = criterion_->node_sums()[0];
         double w = 0, left = 0;
         std::ptrdiff_t at = 0;
@@ -113,18 +115,32 @@ template <class Derived> class BestScan : public Sequential {
                 w += point.w;
                 left += point.wy;
             }
-            queue.push(w, left, total - left, start_ + p);
+            wait(w, left, total - left, feature, start_ + p);
         }
-        scanned_codes_ = codes_.data();
-        if (queue.count) score(feature, queue, best);
         return true;
     }
     bool is_small_ = false;
     FewRows small_;
 
     // Between two values; the sum of the halves cannot overflow.
+    static double threshold(const Column& column, std::uint32_t lower, std::uint32_t upper) {
+        return column.value(lower) / 2.0 + column.value(upper) / 2.0;
+    }
     double threshold(const Column& column, std::ptrdiff_t p) const {
-        return column.value(scanned_codes_[p - 1]) / 2.0 + column.value(scanned_codes_[p]) / 2.0;
+        return threshold(column, scanned_codes_[p - 1], scanned_codes_[p]);
+    }
+    // Scores the splits that wait for it. They are of all features since the last time, as a few
+    // at a time would hardly fill a vector.
+    void score(Split& best) {
+        if (!queue_.count) return;
+        const double proxy =
+            score_(queue_.w, queue_.left, queue_.right, queue_.count, criterion_->node_weight(),
+                   growth_.min_weight_leaf, queue_.proxies);
+        if (proxy > best_proxy_) {
+            best_proxy_ = proxy;
+            put(places_[queue_.which(proxy)], best);
+        }
+        queue_.count = 0;
     }
     bool must_partition(const Split&, std::ptrdiff_t) const override { return true; }
 
@@ -202,22 +218,32 @@ template <class Derived> class BestScan : public Sequential {
                 if (column.apart(codes[p - 1], codes[p])) visit(p);
         });
     }
-    void put(std::ptrdiff_t feature, std::ptrdiff_t p, Split& best) const {
-        best.threshold = threshold(columns_.ranked[feature], p);
-        best.missing_go_left = p - start_ > end_ - p;
-        best.position = p;
-        best.feature = feature;
+    struct Place {
+        std::ptrdiff_t feature, position;
+        std::uint32_t lower, upper;  // the codes on both sides
+    };
+    Place place(std::ptrdiff_t feature, std::ptrdiff_t p) const {
+        return {feature, p, scanned_codes_[p - 1], scanned_codes_[p]};
+    }
+    void put(const Place& at, Split& best) const {
+        best.threshold = threshold(columns_.ranked[at.feature], at.lower, at.upper);
+        best.missing_go_left = at.position - start_ > end_ - at.position;
+        best.position = at.position;
+        best.feature = at.feature;
     }
 
-    void score(std::ptrdiff_t feature, Queue& queue, Split& best) {
-        const double proxy =
-            score_(queue.w, queue.left, queue.right, queue.count, criterion_->node_weight(),
-                   growth_.min_weight_leaf, queue.proxies);
-        if (proxy > best_proxy_) {
-            best_proxy_ = proxy;
-            put(feature, queue.place_of(proxy), best);
-        }
-        queue.count = 0;
+    // For so many splits to wait for their score; and one that does.
+    void make_room(std::ptrdiff_t splits, Split& best) {
+        if (queue_.count > Queue::room - splits) score(best);
+    }
+    void wait(double w, double left, double right, std::ptrdiff_t feature, std::ptrdiff_t p,
+              bool does = true) {
+        const std::ptrdiff_t s = queue_.count;
+        queue_.w[s] = w;
+        queue_.left[s] = left;
+        queue_.right[s] = right;
+        places_[s] = place(feature, p);
+        queue_.count += does;
     }
 
     // Sums of the rows before `at`, which moves on to p: from whichever side passes fewer rows.
@@ -236,7 +262,6 @@ template <class Derived> class BestScan : public Sequential {
     // As advance() adds up, but rows of a block one after the other, whether or not there are splits
     // between them: of many values that would be guessed wrong too often.
     void scan_targets(std::ptrdiff_t feature, Split& best) {
-        Queue queue;
         const Column& column = columns_.ranked[feature];
         const std::uint32_t* const codes = scanned_codes_;
         const std::int32_t* const rows = scanned_rows_;
@@ -262,30 +287,20 @@ template <class Derived> class BestScan : public Sequential {
                         left += points[rows[at]].wy;
                     }
             }
+            make_room(block, best);
             for (; p < end; ++p) {
                 bool splits = codes[p] != codes[p - 1];
                 if (codes[p] & 1) splits = column.apart(codes[p - 1], codes[p]);
                 if (splits & (p - before > end_ - p)) begin_again(p);
-                queue.w[queue.count] = w;
-                queue.left[queue.count] = left;
-                queue.place[queue.count] = p;
-                queue.count += splits;
+                wait(w, left, total - left, feature, p, splits);
                 before = splits ? p : before;
                 w += points[rows[p]].w;
                 left += points[rows[p]].wy;
             }
             at = end;
-            if (queue.count > Queue::room - block) score_targets(feature, total, queue, best);
         });
-        if (queue.count) score_targets(feature, total, queue, best);
     }
-    void score_targets(std::ptrdiff_t feature, double total, Queue& queue, Split& best) {
-        for (std::ptrdiff_t s = 0; s < queue.count; ++s) queue.right[s] = total - queue.left[s];
-        score(feature, queue, best);
-    }
-
     void scan_classes(std::ptrdiff_t feature, Split& best) {
-        Queue queue;
         const double total_w = criterion_->node_weight();
         const double* total = criterion_->node_sums();
         double w = 0;
@@ -306,17 +321,16 @@ template <class Derived> class BestScan : public Sequential {
                 left += sums_[c] * sums_[c];
                 right += rest * rest;
             }
-            queue.push(w, left, right, p);
-            if (queue.is_full()) score(feature, queue, best);
+            make_room(1, best);
+            wait(w, left, right, feature, p);
         });
-        if (queue.count) score(feature, queue, best);
     }
 
     void scan_each(std::ptrdiff_t feature, const Inherited& inherited, Split& best) {
         criterion_->reset();
         for_splits(feature, [&](std::ptrdiff_t p) {
             criterion_->update(p);
-            if (this->improves(feature, inherited)) put(feature, p, best);
+            if (this->improves(feature, inherited)) put(place(feature, p), best);
         });
     }
 
@@ -336,6 +350,8 @@ template <class Derived> class BestScan : public Sequential {
     const SearchKernels::Score score_;  // null: splits are scored one by one by the criterion
     std::vector<Point> points_;
     std::vector<double> sums_;
+    Queue queue_;
+    Place places_[Queue::room];
     const bool takes_few_;
 };
 

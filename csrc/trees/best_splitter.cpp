@@ -51,6 +51,7 @@ class BestSplitter final : public BestScan<BestSplitter> {
             search(feature, inherited, best);
             return true;
         }
+        score(best);  // of the features before
         scanned_codes_ = codes_.data();
         scan(feature, known, inherited, best);
         std::rotate(&rows_[start_], &rows_[known], rows_.data() + end_);

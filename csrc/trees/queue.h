@@ -32,10 +32,11 @@ struct Queue {
         }
     }
     bool is_full() const { return count == room; }
-    // Where the first of the splits with this proxy is.
-    std::int64_t place_of(double proxy) const {
-        return place[std::find(proxies, proxies + count, proxy) - proxies];
+    // The first of the splits with this proxy.
+    std::ptrdiff_t which(double proxy) const {
+        return std::find(proxies, proxies + count, proxy) - proxies;
     }
+    std::int64_t place_of(double proxy) const { return place[which(proxy)]; }
 };
 
 }  // namespace fastml
