@@ -262,6 +262,14 @@ template <class V, class T> FML_INLINE V load(const T* p) {
 template <class V, class T> FML_INLINE void store(T* p, const V& v) {
     std::memcpy(p, &v, sizeof v);
 }
+// What is used a few times GCC would read from memory as often, at the cost of as many loads.
+template <class V> FML_INLINE void in_register(V& v) {
+#if FML_X86_REGIONS && defined(__GNUC__) && !defined(FML_PLAIN_VECTORS)
+    asm("" : "+v"(v));
+#else
+    (void)v;
+#endif
+}
 // Less zero, which changes nothing: of a lane after the other GCC makes a masked move each.
 template <class V, class T> FML_INLINE V broadcast(T x) {
 #if defined(__GNUC__) && !defined(FML_PLAIN_VECTORS)

@@ -65,6 +65,7 @@ FML_INLINE void dot_tile(const T* A, std::ptrdiff_t lda, std::ptrdiff_t rows, co
         FML_UNROLL
         for (int r = 0; r < dot_rows; ++r) {
             ap[r] = load<Vec>(a[r] + p);
+            in_register(ap[r]);
             if constexpr (next) FML_PREFETCH(a[r] + dot_rows * lda + p);
         }
         FML_UNROLL
@@ -130,10 +131,11 @@ void dots(const T* A, std::ptrdiff_t lda, std::ptrdiff_t m, const T* H, std::ptr
     }
 }
 
-// out (rows, vecs vectors) += WᵀA over m rows.
+// out (rows, vecs vectors) += WᵀA over m rows. Not inlined: of all heights in one function GCC keeps some
+// sums in memory.
 template <class T, int rows, int vecs>
-FML_INLINE void outer_tile(const T* W, std::ptrdiff_t ldw, const T* A, std::ptrdiff_t lda,
-                           std::ptrdiff_t m, T* out, std::ptrdiff_t ldo) {
+void outer_tile(const T* W, std::ptrdiff_t ldw, const T* A, std::ptrdiff_t lda, std::ptrdiff_t m,
+                T* out, std::ptrdiff_t ldo) {
     using Vec = typename Simd<T>::Vec;
     constexpr int lanes = Simd<T>::lanes;
     Vec sum[rows][vecs];
