@@ -35,6 +35,9 @@ constexpr double worth_threads = 1e6, passed_over = 8;
 
 inline int threads_for(double work, int n_threads) { return work < worth_threads ? 1 : n_threads; }
 
+// Of a pass that follows another so soon that threads are awake: it is worth them for less work.
+inline int threads_awake(double work, int n_threads) { return threads_for(8 * work, n_threads); }
+
 // Adds the blocks' parts in block order, entry by entry; a few entries at a time, along which the
 // parts are read. They are `apart` from one another, or one after the other.
 template <class From, class To>

@@ -76,7 +76,7 @@ template <class T, class Strip>
 Status flatten(const Factor<T>& B, T* flat, ptrdiff_t ld_flat, Strip strip,
                int n_threads) noexcept {
     constexpr ptrdiff_t columns = 128;
-    n_threads = threads_for(8.0 * ld_flat * B.ld, n_threads);
+    n_threads = threads_awake(1.0 * ld_flat * B.ld, n_threads);
     return parallel(ceil_div(ld_flat, columns), n_threads, [&](ptrdiff_t s, int) {
         const ptrdiff_t first = s * columns, left = ld_flat - first;
         strip(B, first, left < columns ? left : columns, flat, ld_flat);
@@ -89,7 +89,7 @@ template <class T, class Raise>
 Status sum_parts(const T* parts, ptrdiff_t n_parts, ptrdiff_t apart, ptrdiff_t ld_flat, Raise raise,
                  const Factor<T>& out, int n_threads) noexcept {
     constexpr ptrdiff_t strip = 64;  // whole vectors
-    n_threads = threads_for(static_cast<double>(n_parts) * out.k * ld_flat, n_threads);
+    n_threads = threads_awake(static_cast<double>(n_parts) * out.k * ld_flat, n_threads);
     Scratch<T> sums(n_threads * out.ld * strip);
     if (!sums) return Status::no_memory;
     std::memset(sums.get(), 0, n_threads * out.ld * strip * sizeof(T));  // rows from k on stay zero

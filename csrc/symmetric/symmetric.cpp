@@ -23,9 +23,6 @@ namespace {
 constexpr ptrdiff_t most_blocks = 16, least_rows = 256;
 constexpr ptrdiff_t sum_rows = 256, strand_rows = 512;  // of a strip, in sums and in products
 
-// Passes follow one another so soon that threads are awake: a second one is worth less work.
-int threads_awake(double work, int n_threads) { return threads_for(8 * work, n_threads); }
-
 // Passes over the strips of n rows; body(strip, first row, rows). work: multiply-adds of them all.
 template <class Body>
 Status over_strips(ptrdiff_t n, ptrdiff_t rows, double work, int n_threads, const Body& body) {
