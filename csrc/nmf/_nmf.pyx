@@ -20,6 +20,7 @@ cdef extern from "nmf/nmf.h" namespace "fastml" nogil:
         T l1
         int sweeps
 
+    Status c_survey "fastml::survey"[T](const CRows[T]&, double*, double*, int) noexcept
     Status c_gram "fastml::gram"[T](const Factor[T]&, T*, int) noexcept
     Status c_times "fastml::times"[T](const CRows[T]&, const Factor[T]&, T*, int) noexcept
     Status c_descend "fastml::descend"[T](
@@ -74,6 +75,23 @@ cdef Update[floating] update_of(
     update.gamma, update.flush = <floating>how[3], how[4]
     update.num, update.den, update.rho = pointer(num), pointer(den), <floating>rho
     return update
+
+
+def survey(
+    Rows X,  # IN
+    int n_threads,
+):
+    """The least of the values that X stores, and their sum."""
+    cdef bint single = X.dtype.itemsize == 4
+    cdef double least = 0, sum = 0
+    cdef Status status
+    with nogil:
+        if single:
+            status = c_survey(X.single, &least, &sum, n_threads)
+        else:
+            status = c_survey(X.double_, &least, &sum, n_threads)
+    check(status)
+    return least, sum
 
 
 def gram(

@@ -15,6 +15,11 @@ template <class T> struct Factor {
     std::ptrdiff_t n, k, ld;
 };
 
+// The least of the values that X stores, infinity if none, and their sum, which tells whether any is NaN
+// or infinite: so is the sum then.
+template <class T>
+Status survey(const Rows<T>& X, double* least, double* sum, int n_threads) noexcept;
+
 // out (ld, ld) = FᵀF.
 template <class T>
 Status gram(const Factor<T>& F, T* out, int n_threads) noexcept;

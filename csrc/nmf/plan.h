@@ -20,9 +20,10 @@ template <class T> struct Descent {
 };
 
 // Columns of X at a time, as even as can be, of which some rows stay in L2: whole cache lines.
+template <class T> constexpr ptrdiff_t widest_panel = 4096 / sizeof(T);
 template <class T> ptrdiff_t panel_columns(ptrdiff_t d) {
-    constexpr ptrdiff_t most = 4096 / sizeof(T), line = 64 / sizeof(T);
-    const ptrdiff_t panels = d > most ? ceil_div(d, most) : 1;
+    constexpr ptrdiff_t line = 64 / sizeof(T);
+    const ptrdiff_t panels = d > widest_panel<T> ? ceil_div(d, widest_panel<T>) : 1;
     return ceil_div(ceil_div(d, panels), line) * line;
 }
 

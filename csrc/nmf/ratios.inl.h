@@ -187,20 +187,23 @@ double panel_cost(const T* X, std::ptrdiff_t ld_x, std::ptrdiff_t m, std::ptrdif
                   const T* V, std::ptrdiff_t ld) {
     using Vec = typename Simd<T>::Vec;
     constexpr int lanes = Simd<T>::lanes;
-    double sum = 0;
-    for (std::ptrdiff_t j = 0; j < cols; j += lanes) {
-        Vec part = broadcast<Vec>(T(0));
-        for (std::ptrdiff_t r = 0; r < m; ++r) {
+    T parts[widest_panel<T>] = {};  // of columns: rows of X are read as they lie
+    for (std::ptrdiff_t r = 0; r < m; ++r) {
+        for (std::ptrdiff_t j = 0; j < cols; j += lanes) {
+            Vec part = load<Vec>(parts + j);
             const Vec v = load<Vec>(V + r * ld + j);
             if constexpr (loss == any_beta) part += vpow<T>(v, beta) * (beta - 1);
-            if (!X) continue;
-            const Vec x = load_some(X + r * ld_x + j, cols - j);
-            if constexpr (loss == frobenius)
-                part += (x - v) * (x - v);
-            else
-                part += cost<T, loss>(x, v, beta);
+            if (X) {
+                const Vec x = load_some(X + r * ld_x + j, cols - j);
+                if constexpr (loss == frobenius)
+                    part += (x - v) * (x - v);
+                else
+                    part += cost<T, loss>(x, v, beta);
+            }
+            store(parts + j, part);
         }
-        sum += sum_lanes<T>(part, cols - j);
     }
+    double sum = 0;
+    for (std::ptrdiff_t j = 0; j < cols; ++j) sum += parts[j];
     return sum;
 }

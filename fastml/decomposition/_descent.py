@@ -94,7 +94,7 @@ def descend(
     repeated: in each turn as many sweeps as are cheap beside the products that they start from
     (Gillis and Glineur, 2012), instead of one.
     """
-    rng = check_random_state(random_state)
+    rng = check_random_state(random_state) if shuffle else None
     cyclic = np.arange(W.k, dtype=np.intp)
     sweeps = _sweeps(X, W.k) if repeated else (1, 1)
     solver = Descent(X, W, B, penalties, rule.update_H, sweeps)
@@ -104,7 +104,7 @@ def descend(
         with rule.task.subtask("iteration") as step:
             violation = 0.0
             for turn in turns:
-                order = rng.permutation(W.k) if shuffle else cyclic
+                order = cyclic if rng is None else rng.permutation(W.k)
                 violation += turn(order.astype(np.intp, copy=False))
             step.attributes = lambda: fitted(B)
         if n_iter == 1:

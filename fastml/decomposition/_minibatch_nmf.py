@@ -28,13 +28,13 @@ from fastml.decomposition._factors import (
 )
 from fastml.decomposition._multiplication import Memory, Multiplication, summary
 from fastml.decomposition._nmf import refuse_zeros, validated
-from fastml.decomposition._nndsvd import SingularStart
+from fastml.decomposition._nndsvd import Start
 
 StockMiniBatchNMF = stock.MiniBatchNMF
 
 
 @documented_by(StockMiniBatchNMF)
-class MiniBatchNMF(Versioned, CallbackSupportMixin, SingularStart, StockMiniBatchNMF):
+class MiniBatchNMF(Versioned, CallbackSupportMixin, Start, StockMiniBatchNMF):
     """Non-negative matrix factorisation from mini-batches, compiled.
 
     The same batches and updates as scikit-learn's, hence the same factors up to rounding. They

@@ -1,5 +1,6 @@
 """Non-negative matrix factorisation."""
 
+import math
 import warnings
 from typing import Any, ClassVar
 
@@ -25,14 +26,14 @@ from fastml._runtime.versioned import Versioned
 from fastml.decomposition._descent import Penalties, Rule, descend
 from fastml.decomposition._factors import Data, Factor, fitted, reconstruction_error
 from fastml.decomposition._multiplication import multiply
-from fastml.decomposition._nndsvd import SingularStart
+from fastml.decomposition._nndsvd import Start, survey
 
 StockNMF = stock.NMF
 stock_factorization = stock.non_negative_factorization
 
 
 @documented_by(StockNMF)
-class NMF(Versioned, CallbackSupportMixin, SingularStart, StockNMF):
+class NMF(Versioned, CallbackSupportMixin, Start, StockNMF):
     """Non-negative matrix factorisation, compiled.
 
     Coordinate descent and multiplicative updates go through the same steps as scikit-learn's, to
@@ -134,8 +135,20 @@ class NMF(Versioned, CallbackSupportMixin, SingularStart, StockNMF):
 
 def validated(model: Any, X: Any, **how: Any) -> Any:
     return validate_data(
-        model, X, accept_sparse=("csr", "csc"), dtype=[np.float64, np.float32], **how
+        model,
+        X,
+        accept_sparse=("csr", "csc"),
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=not _known_finite(X),
+        **how,
     )
+
+
+def _known_finite(X: Any) -> bool:
+    """Whether X is a table of floats that all threads have found finite."""
+    if type(X) is not np.ndarray or X.dtype.char not in "fd" or not X.dtype.isnative:
+        return False
+    return X.ndim == 2 and X.flags.c_contiguous and math.isfinite(survey(X)[1])
 
 
 def refuse_zeros(X: Any, beta: float) -> None:

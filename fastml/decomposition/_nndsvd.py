@@ -1,21 +1,24 @@
-"""Non-negative double singular value decomposition, from which factorisations start."""
+"""What factorisations start from: random numbers, or non-negative double singular vectors."""
 
 import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_non_negative
 
+from fastml._native import nmf as native
+from fastml._native.rows import Rows as NativeRows
+from fastml._runtime.threads import n_threads
 from fastml.linalg._svd import Rows, randomized_svd
 
 
-class SingularStart:
-    """Factors to start from as scikit-learn's, by a decomposition of ours."""
+class Start:
+    """Factors to start from as scikit-learn's, from passes over X and a decomposition of ours."""
 
     def _check_w_h(self: Any, X, W, H, update_H):
         k = X.shape[1] if self._n_components == "auto" else self._n_components
-        if not update_H or self.init in ("custom", "random") or k > min(X.shape):
+        random = self.init == "random" or (self.init is None and k > min(X.shape))
+        if not update_H or self.init == "custom" or (k > min(X.shape) and not random):
             return super()._check_w_h(X, W, H, update_H)
         if W is not None or H is not None:
             warnings.warn(
@@ -25,11 +28,33 @@ class SingularStart:
                 stacklevel=2,
             )
         self._n_components = k
-        check_non_negative(X, "NMF initialization")
-        return nndsvd(X, k, self.init or "nndsvda", self.random_state)
+        least, total = survey(X)
+        if least < 0:
+            raise ValueError("Negative values in data passed to NMF initialization.")
+        mean = X.dtype.type(total / np.prod(X.shape))
+        if random:
+            return random_start(X, k, mean, self.random_state)
+        return nndsvd(X, k, self.init or "nndsvda", mean, self.random_state)
 
 
-def nndsvd(X: Any, k: int, init: str, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
+def survey(X: Any) -> tuple[float, float]:
+    """The least of the values that X stores, and their sum, which is finite if they all are."""
+    return native.survey(NativeRows(X), n_threads())
+
+
+def random_start(X: Any, k: int, mean: Any, random_state: Any) -> tuple[np.ndarray, np.ndarray]:
+    """W and H of normal numbers without their signs, at the scale of X."""
+    rng = check_random_state(random_state)
+    H, W = (
+        np.sqrt(mean / k) * rng.standard_normal(size=shape).astype(X.dtype, copy=False)
+        for shape in ((k, X.shape[1]), (X.shape[0], k))
+    )
+    return np.abs(W, out=W), np.abs(H, out=H)
+
+
+def nndsvd(
+    X: Any, k: int, init: str, mean: Any, random_state: Any
+) -> tuple[np.ndarray, np.ndarray]:
     """W and H from singular vectors (Boutsidis, 2008): the larger of a pair's parts of one sign.
 
     What is zero in them then stays zero ("nndsvd"), or becomes the mean of X ("nndsvda") or small
@@ -53,12 +78,12 @@ def nndsvd(X: Any, k: int, init: str, random_state: Any) -> tuple[np.ndarray, np
     W[W < 1e-6] = 0
     H[H < 1e-6] = 0
     if init == "nndsvda":
-        W[W == 0] = H[H == 0] = X.mean()
+        W[W == 0] = H[H == 0] = mean
     elif init == "nndsvdar":
         rng = check_random_state(random_state)
         for factor in (W, H):
             none = factor == 0
-            factor[none] = abs(X.mean() * rng.standard_normal(size=none.sum()) / 100)
+            factor[none] = abs(mean * rng.standard_normal(size=none.sum()) / 100)
     return W, H
 
 
