@@ -140,6 +140,7 @@ SPECTRA = {
     "low_rank": np.r_[np.linspace(3, 2, 12), np.zeros(288)],
     "zero": np.zeros(300),
     "identity": np.ones(300),
+    "two": np.repeat([2.0, 1.0], 150),
 }
 
 

@@ -44,6 +44,7 @@ class Basis:
         self.width, self.n, self.count = width_of(dtype), n, 0
         self.kept = np.empty((most, n, self.width), dtype)
         self.threads = n_threads()
+        self.lacking = False  # whether random directions stood in when some were last asked for
 
     @property
     def m(self) -> int:
@@ -85,16 +86,21 @@ class Basis:
         beside `scale`, are replaced by random ones, with zeros in R.
         """
         R = np.empty((len(W) * self.width,) * 2)
+        eps = np.finfo(W.dtype)
+        lost = 100 * eps.eps * max(scale, eps.tiny)
         if orthonormalise(self.strands, W, R, self.threads):
-            return W, R
-        return self._of_lower_rank(W, scale)
+            self.lacking = not R.diagonal().min() > lost
+            if not self.lacking:
+                return W, R
+            W = in_strands(of_strands(W) @ R.astype(W.dtype))  # rounding may be independent as well
+        return self._of_lower_rank(W, lost)
 
     @unforked()
-    def _of_lower_rank(self, W: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:
+    def _of_lower_rank(self, W: np.ndarray, rounding: float) -> tuple[np.ndarray, np.ndarray]:
         Q, R, order = qr(of_strands(W), mode="economic", pivoting=True)
-        eps = np.finfo(W.dtype)
-        lost = abs(R.diagonal()) <= 100 * eps.eps * max(scale, eps.tiny)
+        lost = abs(R.diagonal()) <= rounding
         R[lost] = 0
+        self.lacking = bool(lost.any())
         Q[:, lost] = self.rng.normal(size=(len(Q), int(lost.sum())))
         for _ in range(2):
             Q = in_strands(Q)
@@ -142,7 +148,7 @@ def largest(
     if n <= most:
         return _of_few_rows(product, n, k, start.dtype)
     basis, H = Basis(n, most // w, start.dtype), np.zeros((most, most))
-    check, probed, before = k + 3 * b, None, None
+    check, probed, before = k + 5 * b, None, None
     fresh, _ = basis.orthonormal(in_strands(start).copy(), 0.0)
     for n_iter in range(1, max_iter + 1):
         with task.subtask("iteration") as step:
@@ -154,7 +160,8 @@ def largest(
             m = basis.m
             fresh, R = basis.orthonormal(W, float(np.linalg.norm(C)))
             full = m + b > most
-            if m < check and not full and n_iter < max_iter:
+            # Where there is nothing new to multiply, all may be found.
+            if m < check and not (full or basis.lacking) and n_iter < max_iter:
                 continue
             wanted = kept if full else k  # the others serve to start again
             values, S = Tridiagonal(H[:m, :m]).eigenpairs(min(m, wanted))
