@@ -19,6 +19,7 @@ from fastml.decomposition import NMF, MiniBatchNMF, non_negative_factorization
 from fastml.decomposition._descent import Penalties, Rule, descend
 from fastml.decomposition._factors import Data, Factor, divergence, product
 from fastml.decomposition._multiplication import Multiplication, summary
+from fastml.decomposition._nndsvd import survey
 
 DTYPES = (np.float32, np.float64)
 RANKS = (1, 2, 3, 7, 8, 9, 17, 24, 33, 70)
@@ -364,6 +365,19 @@ def test_layouts_and_degenerate_rows(solver):
     doubled = sparse.csr_matrix((np.tile(messy.data / 2, 2), parts), shape=X.shape)
     doubled.has_canonical_format = False
     np.testing.assert_allclose(model.fit_transform(doubled), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(1, 1), (7, 5), (600, 500)])
+def test_survey_tells_least_and_sum(dtype, shape):
+    X = np.random.default_rng(0).normal(size=shape).astype(dtype)
+    least, total = survey(X)
+    assert least == X.min()
+    np.testing.assert_allclose(total, X.sum(dtype=float), atol=1e-9 * X.size)
+    for odd in (np.nan, np.inf, -np.inf):
+        X[-1, -1] = odd
+        assert not np.isfinite(survey(X)[1])
+    assert survey(sparse.csr_matrix(shape, dtype=dtype)) == (np.inf, 0)
 
 
 def test_errors_are_scikit_learns():
