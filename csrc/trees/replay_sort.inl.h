@@ -230,10 +230,8 @@ inline void fill_codes(const Numbering as, std::uint32_t range, const std::uint3
     constexpr std::uint32_t n = 16;
     for (std::uint32_t v = 0; v <= range; codes += counts[v++]) {
         std::uint32_t k = 0;
-        if (end - codes >= static_cast<std::ptrdiff_t>(n)) do {
-                for (std::uint32_t l = 0; l < n; ++l) codes[k + l] = as.code(v);
-                k += n;
-            } while (k < counts[v] && end - codes >= static_cast<std::ptrdiff_t>(k + n));
+        for (; k < counts[v] && end - codes >= static_cast<std::ptrdiff_t>(k + n); k += n)
+            for (std::uint32_t l = 0; l < n; ++l) codes[k + l] = as.code(v);
         for (; k < counts[v]; ++k) codes[k] = as.code(v);
     }
 }
