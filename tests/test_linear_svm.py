@@ -75,7 +75,7 @@ def solved(method, X, b, C, threads=1, tol=1e-9, K=None, **problem):
 
 
 def methods(squared, dense):
-    yield "newton" if squared else "interior"
+    yield "newton" if squared else "augmented"
     yield "descent"
     if dense:
         yield "gram_descent"
@@ -125,11 +125,11 @@ def test_lasso_finds_the_optimum(dense):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("method", ["newton", "interior", "lasso", "descent"])
+@pytest.mark.parametrize("method", ["newton", "augmented", "lasso", "descent"])
 def test_threads_change_nothing(method, dtype):
     X, score, C = data(6000, 23)
     b = np.where(score > 0, 1.0, -1.0)
-    problem = {"bias": 1.0, "epsilon": 0.0, "regression": False, "squared": method != "interior"}
+    problem = {"bias": 1.0, "epsilon": 0.0, "regression": False, "squared": method != "augmented"}
     X = X.astype(dtype)
     for rows in (X, sparse_data(X)):
         one, two = (solved(method, rows, b, C, threads, 1e-6, **problem)[0] for threads in (1, 2))
@@ -158,7 +158,7 @@ def as_machine(**changes):
 
 def test_the_method_follows_the_shape():
     assert method_for(as_machine(), np.empty((1000, 10))) == "newton"
-    assert method_for(as_machine(squared=False), np.empty((1000, 10))) == "interior"
+    assert method_for(as_machine(squared=False), np.empty((1000, 10))) == "augmented"
     assert method_for(as_machine(), np.empty((100, 1000))) == "gram_descent"
     assert method_for(as_machine(), sparse.csr_matrix((100, 1000))) == "descent"
 
@@ -300,7 +300,7 @@ def test_rows_near_their_hinges_tell_the_optimum(case, dense, regression, dtype)
     X = (X if dense else sparse_data(X)).astype(dtype)
     problem = {"bias": more["bias"], "regression": regression, "squared": False}
     problem["epsilon"] = more["epsilon"] if regression else 0.0
-    w, solver = solved("interior", X, b, C, 1, 1e-8, **problem)
+    w, solver = solved("augmented", X, b, C, 1, 1e-8, **problem)
     full = (X if dense else X.toarray()).astype(np.float64)
     primal = primal_naive(full, b, C, w, **problem)
     assert solver.converged
@@ -315,7 +315,7 @@ def test_rows_near_their_hinges_tell_the_optimum(case, dense, regression, dtype)
         best = solved("descent", X, b, C, 1, 1e-5, **problem)[1]
         assert primal == pytest.approx(best.primal, rel=1e-4)
         assert best.primal >= primal - solver.gap - 1e-12 * primal
-    same, _ = solved("interior", X, b, C, 2, 1e-8, **problem)
+    same, _ = solved("augmented", X, b, C, 2, 1e-8, **problem)
     np.testing.assert_array_equal(same, w)
 
 

@@ -34,7 +34,7 @@ cdef extern from "linear_svm/linear_svm.h" namespace "fastml" nogil:
         const double* w
 
     CSolver* c_newton "fastml::newton"[T](const CRows[T]&, const CProblem&, const Limits&) noexcept
-    CSolver* c_interior "fastml::interior"[T](
+    CSolver* c_augmented "fastml::augmented"[T](
         const CRows[T]&, const CProblem&, const Limits&) noexcept
     CSolver* c_descent "fastml::descent"[T](
         const CRows[T]&, const CProblem&, const Limits&) noexcept
@@ -104,8 +104,8 @@ cdef CSolver* make(str method, Rows rows, CProblem problem, Limits limits, K,
     cdef CSolver* made = NULL
     if method == "newton":
         made = c_newton(X, problem, limits)
-    elif method == "interior":
-        made = c_interior(X, problem, limits)
+    elif method == "augmented":
+        made = c_augmented(X, problem, limits)
     elif method == "lasso":
         made = c_lasso(X, problem, limits)
     elif method == "descent":

@@ -87,16 +87,36 @@ void gram_block(const Rows<T>& X, double bias, const std::int32_t* rows, const d
         dense_gram(X, bias, rows, kappa, m, ld, scratch, H);
 }
 
-// L L' = H + ridge I, by rows, so that all sums run along them. A pivot that rounding has lost
-// becomes infinite, which leaves its entry of the solution zero.
+// Columns that a factor is made of at a time: whole strides of dense_dot.
+constexpr std::ptrdiff_t factor_cols = 32;
+
+// L L' = H + ridge I. A pivot that rounding has lost becomes infinite, which leaves its entry of the
+// solution zero. What columns before a block take off it are sums along rows; within a block a
+// column is taken off those after it, since sums so short would be scalar.
 inline void factor(const double* H, std::ptrdiff_t n, std::ptrdiff_t ld, double ridge, double* L) {
-    for (std::ptrdiff_t i = 0; i < n; ++i) {
-        double* row = L + i * ld;
-        for (std::ptrdiff_t j = 0; j < i; ++j)
-            row[j] = (H[i * ld + j] - dense_dot(row, j, L + j * ld)) / L[j * ld + j];
-        const double diagonal = H[i * ld + i] + ridge;
-        const double pivot = diagonal - dense_dot(row, i, row);
-        row[i] = pivot > 1e-15 * diagonal ? std::sqrt(pivot) : 1e150;
+    for (std::ptrdiff_t c = 0; c < n; c += factor_cols) {
+        const std::ptrdiff_t end = n - c < factor_cols ? n : c + factor_cols;
+        for (std::ptrdiff_t i = c; i < n; ++i) {
+            double* row = L + i * ld;
+            const std::ptrdiff_t last = i < end ? i + 1 : end;
+            for (std::ptrdiff_t j = c; j < last; ++j)
+                row[j] = H[i * ld + j] - dense_dot(row, c, L + j * ld);
+            if (i < end) row[i] += ridge;
+        }
+        double column[factor_cols];
+        for (std::ptrdiff_t j = c; j < end; ++j) {
+            double& diagonal = L[j * ld + j];
+            diagonal = diagonal > 1e-15 * (H[j * ld + j] + ridge) ? std::sqrt(diagonal) : 1e150;
+            const double by = 1 / diagonal;
+            for (std::ptrdiff_t i = j + 1; i < end; ++i) column[i - c] = L[i * ld + j] *= by;
+            for (std::ptrdiff_t i = j + 1; i < n; ++i) {
+                double* row = L + i * ld;
+                const std::ptrdiff_t last = i < end ? i + 1 : end;
+                const double v = i < end ? column[i - c] : row[j] *= by;
+#pragma omp simd
+                for (std::ptrdiff_t k = j + 1; k < last; ++k) row[k] -= v * column[k - c];
+            }
+        }
     }
 }
 

@@ -54,11 +54,12 @@ class Solver {
 template <class T>
 Solver* newton(const Rows<T>&, const Problem&, const Limits&) noexcept;
 
-// Losses that are not squared: a primal-dual interior point method (Mehrotra, 1992; Ferris and
-// Munson, 2002). O(n d²) a step, some twenty steps whatever the data. Of many rows a few are taken at
-// a time: see narrowing.cpp.
+// Losses that are not squared: the method of multipliers, whose problems are piecewise quadratic in w
+// and solved by Newton's method (Yan and Li, 2020); some thirty steps in all. Of the Hessian only rows
+// that come near their hinges, or leave them, are added or removed. O(n d) a step, O(n d²) some two
+// times. Of many rows a few are taken at a time: see narrowing.cpp.
 template <class T>
-Solver* interior(const Rows<T>&, const Problem&, const Limits&) noexcept;
+Solver* augmented(const Rows<T>&, const Problem&, const Limits&) noexcept;
 
 // Squared loss with the penalty |w|_1: Newton's method, each step by coordinate descent on the
 // quadratic model.

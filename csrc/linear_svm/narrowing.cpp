@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "common/isa.h"
-#include "linear_svm/interior.h"
+#include "linear_svm/augmented.h"
 #include "linear_svm/passes.h"
 
 #define FML_KERNEL "linear_svm/narrowing.inl.h"
@@ -25,16 +25,23 @@ constexpr ptrdiff_t sample_part = 32, sample_each = 32, most_part = 16, most_eac
 // a smaller one: by the square where all open rows were taken, else by the error of sums over some,
 // whose `spreads` many make sure.
 constexpr double open_after_sample = 0.4, open_after_all = 0.35, spreads = 4;
+// Where the open rows of the first sample are so much nearer than they moved, most lie on their
+// hinges, and all are taken.
+constexpr double piled_up = 0.15;
 // And where that was not enough.
 constexpr double further = 2, much_further = 4;
+// Of the way to a solution that is no better, how close to its best point.
+constexpr double way_searched = 1e-3;
 // Gaps relative to the objective, of rows that stand for others, and of the first that do not.
 constexpr double rough = 1e-3, fair = 1e-4;
 constexpr int most_problems = 10;
 // Rows stepped with, a row, beyond which all are taken: a third of what those may need. A part is
 // expected to need so many steps.
-constexpr double most_steps = 6, expected_steps = 12;
+constexpr double most_steps = 15, expected_steps = 12;
 // Multiply-adds of a round: some ten milliseconds.
 constexpr double round_work = 1e8;
+// So many rows a column are open, or there may be nothing to hold w.
+constexpr ptrdiff_t fewest_each = 8;
 // From so many rows on, and rows a column.
 constexpr ptrdiff_t least_rows = 2000, least_each = 200;
 
@@ -89,27 +96,30 @@ template <class T> class Part {
 // Of most rows the optimum needs no more than the side of its hinge that they are on: there they are
 // linear, and all of them together one vector. So the problem is solved on a sample; then on the
 // rows that are near their hinges at its solution, where the others stay on their sides. Where that
-// is many, some of them stand for all, by their differences from where they are: the solution is
-// better by as much as sums over some are like sums over all, and in a few such steps so few rows are
-// left near their hinges that they are taken whole. All rows are looked at after every step: the gap
-// is that of the whole problem. The cost is that of few steps of the interior point method on all
-// rows, instead of some twenty.
+// is many, the farther ones are fewer and stand for all, by their differences from where they are:
+// the solution is better by as much as sums over some are like sums over all, and in a few such
+// steps so few rows are left near their hinges that they are taken whole. All rows are looked at
+// after every step: the gap is that of the whole problem. A solution that is no better, since rows
+// change sides that should stay, is gone to as far as is best for all rows.
 template <class T> class Narrowing final : public Solver {
   public:
     Narrowing(const Rows<T>& X, const Problem& problem, const Limits& limits)
         : problem_(problem), limits_(limits), passes_(X, problem.bias), n_(passes_.n),
           width_(passes_.width), most_(std::max(most_each * width_, n_ / most_part)),
-          n_probes_(std::min(n_probes, n_)), z_(n_), a_(n_), w_(width_), u_(width_),
-          probed_(2 * n_probes_), away_(n_probes_), chosen_(n_) {
+          n_probes_(std::min(n_probes, n_)), zs_(2 * n_), a_(n_), w_(width_), u_(width_),
+          probed_(2 * n_probes_), away_(n_probes_), chosen_(n_), order_(n_), z_(zs_.get()),
+          best_z_(z_ + n_) {
         if (!ok()) return;
         std::fill_n(w_.get(), width_, 0.0);
         std::fill_n(probed_.get(), n_probes_, 0.0);
         w = w_.get();
     }
-    bool ok() const { return passes_ && z_ && a_ && w_ && u_ && probed_ && away_ && chosen_; }
+    bool ok() const {
+        return passes_ && zs_ && a_ && w_ && u_ && probed_ && away_ && chosen_ && order_;
+    }
 
     Status advance(int n_threads) noexcept override {
-        Status status = inner_ ? Status::ok : begin(n_threads);
+        Status status = inner_ ? Status::ok : begin();
         for (double work = 0; status == Status::ok && work < round_work && !inner_->done;
              work += each_) {
             status = inner_->advance(n_threads);
@@ -120,30 +130,53 @@ template <class T> class Narrowing final : public Solver {
     }
 
   private:
-    Status begin(int n_threads) {
-        Status status = survey(w_.get(), {}, n_threads, &primal);
-        if (status == Status::ok) status = sample(n_probes_, 1, &probes_);
-        if (status != Status::ok) return status;
+    Status begin() {
+        by_class();
+        std::fill_n(best_z_, n_, 0.0);
+        for (ptrdiff_t i = 0; i < n_; ++i)
+            primal += problem_.C[i] * std::max(0.0, baseline::beyond(problem_, i, 0));
         gap = primal;
+        Status status = sample(n_probes_ * n_first_ / n_, n_probes_, &probes_);
+        if (status != Status::ok) return status;
         const ptrdiff_t count = std::min(n_, std::max(n_ / sample_part, sample_each * width_));
-        status = sample(count, static_cast<double>(n_) / static_cast<double>(count), &part_);
+        // Half of each class, if it has so many: a rare one matters as much as the other.
+        const ptrdiff_t half = std::max(count / 2, count - (n_ - n_first_));
+        status = sample(std::min(half, n_first_), count, &part_);
         if (status != Status::ok) return status;
         return solve(count, rough, {});
     }
 
-    // A row of each of so many stretches.
-    Status sample(ptrdiff_t count, double scale, std::unique_ptr<Part<T>>* part) {
+    // Positive rows first; in regression as they are.
+    void by_class() {
+        const auto first = [&](ptrdiff_t i) { return problem_.regression || problem_.b[i] > 0; };
+        for (ptrdiff_t i = 0; i < n_; ++i) n_first_ += first(i);
+        ptrdiff_t to[2] = {n_first_, 0};
+        for (ptrdiff_t i = 0; i < n_; ++i) order_[to[first(i)]++] = static_cast<std::int32_t>(i);
+    }
+
+    // A row of each of so many stretches, of which `firsts` are among those that come first.
+    Status sample(ptrdiff_t firsts, ptrdiff_t count, std::unique_ptr<Part<T>>* part) {
+        const ptrdiff_t counts[2] = {firsts, count - firsts}, sizes[2] = {n_first_, n_ - n_first_};
         const auto row = [&](ptrdiff_t t) {
-            const ptrdiff_t each = n_ / count, more = n_ % count;
-            const ptrdiff_t begin = each * t + std::min(t, more), size = each + (t < more);
+            const bool later = t >= firsts;
+            const ptrdiff_t at = later ? t - firsts : t;
+            const ptrdiff_t each = sizes[later] / counts[later],
+                            more = sizes[later] % counts[later];
+            const ptrdiff_t begin = each * at + std::min(at, more), size = each + (at < more);
             const std::uint64_t number = baseline::draw(static_cast<std::uint32_t>(t));
-            return begin + static_cast<ptrdiff_t>(number * static_cast<std::uint64_t>(size) >> 32);
+            const auto r = static_cast<ptrdiff_t>(number * static_cast<std::uint64_t>(size) >> 32);
+            return ptrdiff_t{order_[(later ? n_first_ : 0) + begin + r]};
         };
         ptrdiff_t entries = 0;
         for (ptrdiff_t t = 0; t < count; ++t) entries += Part<T>::entries(passes_.X, row(t));
         part->reset(new (std::nothrow) Part<T>(passes_.X, count, entries));
         if (!*part || !**part) return Status::no_memory;
-        for (ptrdiff_t t = 0; t < count; ++t) (*part)->add(passes_.X, problem_, row(t), scale);
+        for (ptrdiff_t t = 0; t < count; ++t) {
+            const bool later = t >= firsts;
+            const double scale =
+                static_cast<double>(sizes[later]) / static_cast<double>(counts[later]);
+            (*part)->add(passes_.X, problem_, row(t), scale);
+        }
         return Status::ok;
     }
 
@@ -154,9 +187,9 @@ template <class T> class Narrowing final : public Solver {
         limits.tol = std::max(tol, limits_.tol);
         limits.max_iter -= n_iter;
         before_ = n_iter;
-        inner_.reset(part_ ? interior_within(part_->rows(passes_.X), part_->problem(problem_),
-                                             limits, settled)
-                           : interior_within(passes_.X, problem_, limits, settled));
+        inner_.reset(part_ ? augmented_within(part_->rows(passes_.X), part_->problem(problem_),
+                                              limits, settled)
+                           : augmented_within(passes_.X, problem_, limits, settled));
         return inner_ ? Status::ok : Status::no_memory;
     }
 
@@ -175,6 +208,7 @@ template <class T> class Narrowing final : public Solver {
         if (better) {
             std::copy_n(inner_->w, width_, w_.get());
             std::copy_n(probed_.get() + n_probes_, n_probes_, probed_.get());
+            std::swap(z_, best_z_);
             primal = value;
         }
         gap = primal - dual_;
@@ -182,23 +216,53 @@ template <class T> class Narrowing final : public Solver {
         done = converged || all || n_iter >= limits_.max_iter || !std::isfinite(value);
         if (done) return status;
         if (!better) {
+            if ((status = search(n_threads)) != Status::ok) return status;
             probe(w_.get());
+            std::copy_n(probed_.get() + n_probes_, n_probes_, probed_.get());
             by = choice(sampled ? quantile() : much_further * near_);
-            if ((status = survey(w_.get(), by, n_threads, &value)) != Status::ok) return status;
+            status = settle(nullptr, best_z_, by, w_.get(), n_threads, &primal);
+            if (status != Status::ok) return status;
         }
-        return go_on(by);
+        return go_on(by, sampled && by.near < piled_up * moved);
     }
 
-    Status go_on(const Choice& by) {
+    // The best point on the way to where the part is solved, which goes too far.
+    Status search(int n_threads) {
+        const auto slope_of = FML_PICK(hinges_slope);
+        const double* to = inner_->w;
+        double low = 0, high = 1, along = 0, length = 0;
+        for (ptrdiff_t p = 0; p < width_; ++p) {
+            const double step = to[p] - w_[p];
+            along += w_[p] * step;
+            length += step * step;
+        }
+        while (high - low > way_searched) {
+            const double t = (low + high) / 2;
+            double slope = along + t * length, parts[summed_blocks] = {};
+            const Status status =
+                passes_.sweep(nullptr, nullptr, nullptr, nullptr, n_threads,
+                              [&](ptrdiff_t begin, ptrdiff_t end, ptrdiff_t b) {
+                                  parts[b] += slope_of(problem_, begin, end, best_z_, z_, t);
+                              });
+            if (status != Status::ok) return status;
+            for (const double part : parts) slope += part;
+            (slope < 0 ? low : high) = t;
+        }
+        for (ptrdiff_t p = 0; p < width_; ++p) w_[p] += low * (to[p] - w_[p]);
+        for (ptrdiff_t i = 0; i < n_; ++i) best_z_[i] += low * (z_[i] - best_z_[i]);
+        return Status::ok;
+    }
+
+    Status go_on(const Choice& by, bool piled) {
         const Rows<T>& X = passes_.X;
         ptrdiff_t count = 0, entries = 0;
         for (ptrdiff_t i = 0; i < n_; ++i) {
-            if (!chosen_[i]) continue;
+            if (chosen_[i] == 0) continue;
             ++count;
             entries += Part<T>::entries(X, i);
         }
         const bool fine = exact_ || count <= most_ / 4;
-        exact_ = by.scale == 1;
+        exact_ = by.whole == by.near;
         near_ = by.near;
         const double spread =
             spreads * std::sqrt(static_cast<double>(width_) / static_cast<double>(most_));
@@ -207,14 +271,14 @@ template <class T> class Narrowing final : public Solver {
         const double square = static_cast<double>(width_ * width_),
                      most_spent = most_steps * static_cast<double>(n_) * square,
                      next = expected_steps * static_cast<double>(count) * square;
-        if (count == 0 || ++problems_ == most_problems || spent_ + next > most_spent) {
+        if (count == 0 || piled || ++problems_ == most_problems || spent_ + next > most_spent) {
             exact_ = true;
-            return solve(n_, 0, {});
+            return solve(n_, 0, Settled{w_.get(), nullptr, 0, by.near});
         }
         part_.reset(new (std::nothrow) Part<T>(X, count, entries));
         if (!part_ || !*part_) return Status::no_memory;
         for (ptrdiff_t i = 0; i < n_; ++i)
-            if (chosen_[i]) part_->add(X, problem_, i, by.scale);
+            if (chosen_[i] > 0) part_->add(X, problem_, i, chosen_[i]);
         const double tol = !exact_ ? rough : fine ? 0 : fair;
         return solve(count, tol, Settled{w_.get(), u_.get(), linear_, by.near / (exact_ ? 1 : 2)});
     }
@@ -237,28 +301,37 @@ template <class T> class Narrowing final : public Solver {
         return away_[static_cast<ptrdiff_t>(open_after_sample * static_cast<double>(n_probes_))];
     }
 
-    // Of the rows that are so near, some, if they are too many. One of the probes is among them.
+    // Of the rows that are so near, and a few at least, the nearest and some others, if they are too
+    // many. One of the probes is among them.
     Choice choice(double near) {
-        near = std::max(near, away_[0]) * (1 + 1e-9);
-        const ptrdiff_t within =
-            std::upper_bound(away_.get(), away_.get() + n_probes_, near) - away_.get();
-        const double open =
-            static_cast<double>(n_) * static_cast<double>(within) / static_cast<double>(n_probes_);
-        const double scale = std::max(1.0, open / static_cast<double>(most_));
-        return {near, scale, static_cast<std::uint32_t>(4294967295.0 / scale),
-                static_cast<std::uint32_t>(problems_) << 28};
+        const ptrdiff_t fewest = std::min(n_probes_, 1 + fewest_each * width_ * n_probes_ / n_) - 1;
+        near = std::max({near, away_[fewest], std::numeric_limits<double>::min()}) * (1 + 1e-9);
+        const auto seed = static_cast<std::uint32_t>(problems_) << 28;
+        ptrdiff_t t = std::upper_bound(away_.get(), away_.get() + n_probes_, near) - away_.get();
+        const double enough =
+            static_cast<double>(most_) * static_cast<double>(n_probes_) / static_cast<double>(n_);
+        double whole = near, others = 0;  // the sum of 1 / distance of probes that are not whole
+        while (static_cast<double>(t) + whole * others > enough && t > 1) {
+            whole = away_[--t];
+            others += 1 / whole;
+        }
+        return {near, whole, seed};
     }
 
-    // The objective at `at`, and what `by` settles there.
     Status survey(const double* at, const Choice& by, int n_threads, double* value) {
+        return settle(at, z_, by, at, n_threads, value);
+    }
+
+    // The objective at w, whose z is known if `at` is null, and what `by` settles there.
+    Status settle(const double* at, double* z, const Choice& by, const double* weights,
+                  int n_threads, double* value) {
         const auto rows = FML_PICK(settle_block);
         NarrowSums parts[summed_blocks] = {};
-        const Status status = passes_.sweep(at, z_.get(), a_.get(), u_.get(), n_threads,
-                                            [&](ptrdiff_t begin, ptrdiff_t end, ptrdiff_t b) {
-                                                rows(problem_, begin, end, z_.get(), by, a_.get(),
-                                                     chosen_.get(), parts + b);
-                                            });
-        *value = dot(at, at, width_) / 2;
+        const Status status = passes_.sweep(
+            at, z, a_.get(), u_.get(), n_threads, [&](ptrdiff_t begin, ptrdiff_t end, ptrdiff_t b) {
+                rows(problem_, begin, end, z, by, a_.get(), chosen_.get(), parts + b);
+            });
+        *value = dot(weights, weights, width_) / 2;
         linear_ = 0;
         for (const NarrowSums& part : parts) {
             *value += part.loss;
@@ -271,9 +344,12 @@ template <class T> class Narrowing final : public Solver {
     const Limits limits_;
     Passes<T> passes_;
     const ptrdiff_t n_, width_, most_, n_probes_;
-    Scratch<double> z_, a_, w_, u_;
+    Scratch<double> zs_, a_, w_, u_;
     Scratch<double> probed_, away_;  // z of probes at w and at the solution; distances, in order
-    Scratch<unsigned char> chosen_;
+    Scratch<double> chosen_;         // how often rows count in the next part
+    Scratch<std::int32_t> order_;    // rows, by class
+    ptrdiff_t n_first_ = 0;          // of the first class
+    double *z_, *best_z_;            // (n), of the last solution and of w
     std::unique_ptr<Part<T>> probes_, part_;
     std::unique_ptr<Solver> inner_;
     bool exact_ = false;  // whether the part's rows stand for themselves alone

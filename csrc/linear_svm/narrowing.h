@@ -4,11 +4,12 @@
 
 namespace fastml {
 
-// Rows at most `near` from their hinge are open, of which those are chosen whose draw is at most
-// `draw`; each counts `scale` times, for the others.
+// Rows at most `near` from their hinge are open, of which those within `whole` are chosen, and some
+// of the others, the fewer the farther they are: one in `distance / whole`, which counts as many
+// times.
 struct Choice {
-    double near, scale;
-    std::uint32_t draw, seed;
+    double near, whole;
+    std::uint32_t seed;
 };
 
 // Of rows, to be added: the sum of C loss; of what is linear of it, at w = 0.

@@ -56,7 +56,7 @@ def method_for(machine: Machine, X: Any) -> str:
     n, d = X.shape
     sparse = issparse(X)
     if d < max(n, 128) and d < (_MOST_SPARSE_COLUMNS if sparse else _MOST_COLUMNS):
-        return "newton" if machine.squared else "interior"
+        return "newton" if machine.squared else "augmented"
     if not sparse and n <= _MOST_GRAM_ROWS:
         return "gram_descent"
     return "descent"
@@ -87,7 +87,7 @@ def solve(
     remaining, parts = iter(problems), []
     while batch := list(islice(remaining, at_once)):
         solvers = [solver_of(method, machine, rows, *problem, **more) for problem in batch]
-        newton = method in ("newton", "interior")
+        newton = method in ("newton", "augmented")
         apart = not (newton and float(X.shape[0]) * X.shape[1] ** 2 > _LARGE_STEP)
         parts.append(run(solvers, rows.d + 1, method, apart, task, fitted))
     return _joined(parts)
@@ -156,7 +156,7 @@ def tolerance(method: str, tol: float) -> float:
     """
     if method == "newton":
         return max(1e-6 * tol, 1e-14)
-    return max(1e-3 * tol, 1e-12) if method in ("interior", "lasso") else tol
+    return max(1e-3 * tol, 1e-12) if method in ("augmented", "lasso") else tol
 
 
 def run(
