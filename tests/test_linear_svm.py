@@ -280,6 +280,8 @@ NARROWED = {
     "twins": {"copies": 5},
     "no bias": {"bias": 0.0},
     "apart": {"gap": 3.0},
+    "rare": {"shift": 2.0},
+    "rare, small C": {"shift": 2.0, "C": 0.01},
 }
 
 
@@ -290,13 +292,13 @@ NARROWED = {
 def test_rows_near_their_hinges_tell_the_optimum(case, dense, regression, dtype):
     """Many rows are solved by few at a time; descent on all of them ends at the same objective."""
     more = {"C": 1.0, "epsilon": 0.0, "bias": 1.0, "order": False, "copies": 1, "gap": 0.0}
-    more |= NARROWED[case]
+    more |= {"shift": 0.0} | NARROWED[case]
     X, score, C = data(3_333 // more["copies"], 7)
     X[:, 0] += more["gap"] * np.sign(score)
     at = np.argsort(score) if more["order"] else np.arange(len(X))
     at = np.tile(at, more["copies"])
     X, score, C = X[at], score[at], more["C"] * C[at]
-    b = score if regression else np.where(score > 0, 1.0, -1.0)
+    b = score if regression else np.where(score > more["shift"], 1.0, -1.0)
     X = (X if dense else sparse_data(X)).astype(dtype)
     problem = {"bias": more["bias"], "regression": regression, "squared": False}
     problem["epsilon"] = more["epsilon"] if regression else 0.0

@@ -16,7 +16,8 @@ Data = tuple[Any, np.ndarray]
 
 
 def make(shape: str, n: int, d: int, classes: int, dtype: str, **params: Any) -> Data:
-    return {"dense": dense, "text": text}[shape](n, d, classes, dtype)
+    make_shape = {"dense": dense, "rare": rare, "flags": flags, "text": text}[shape]
+    return make_shape(n, d, classes, dtype)
 
 
 def dense(n: int, d: int, classes: int, dtype: str) -> Data:
@@ -26,6 +27,21 @@ def dense(n: int, d: int, classes: int, dtype: str) -> Data:
     scores = X @ rng.normal(size=(d, max(classes, 1))) / np.sqrt(d)
     scores += 0.5 * rng.normal(size=scores.shape)
     return X, scores.argmax(axis=1) if classes else scores.ravel()
+
+
+def rare(n: int, d: int, classes: int, dtype: str) -> Data:
+    """Two classes, of which one has a fiftieth of the rows."""
+    X, score = dense(n, d, 0, dtype)
+    return X, (score > np.quantile(score, 0.98)).astype(np.intp)
+
+
+def flags(n: int, d: int, classes: int, dtype: str) -> Data:
+    """Two classes of rows of zeros and ones, of which one has a thirtieth of the rows."""
+    rng = np.random.default_rng(0)
+    X = (rng.random((n, d)) < 0.1).astype(dtype)
+    score = X @ rng.normal(size=d)
+    score += 0.5 * score.std() * rng.normal(size=n)
+    return X, (score > np.quantile(score, 29 / 30)).astype(np.intp)
 
 
 def text(n: int, d: int, classes: int, dtype: str) -> Data:
@@ -61,6 +77,12 @@ def objective(params: dict[str, Any], data: Data, model: Any) -> float:
         return float(w @ w / 2 + C * abs(y - X @ w[:-1] - w[-1]).sum())
     weights = np.c_[model.coef_, model.intercept_]
     codes = np.unique(y, return_inverse=True)[1]
+    if params.get("multi_class") == "crammer_singer":
+        scores = X @ weights[:, :-1].T + weights[:, -1]
+        own = scores[np.arange(len(y)), codes]
+        v = scores - own[:, None] + 1
+        v[np.arange(len(y)), codes] = 0
+        return float((weights**2).sum() / 2 + C * v.max(axis=1).sum())
     for k, w in enumerate(weights):
         b = np.where(codes == (k if len(weights) > 1 else 1), 1, -1)
         v = np.maximum(1 - b * (X @ w[:-1] + w[-1]), 0)
@@ -87,6 +109,8 @@ CASES = (
     case("dense", 20_000, 50),
     case("dense", 20_000, 50, loss="hinge"),
     case("dense", 20_000, 50, loss="hinge", C=0.1),
+    case("rare", 20_000, 30, loss="hinge"),
+    case("flags", 20_000, 40, loss="hinge"),
     case("dense", 50_000, 15, classes=0),
     case("dense", 500, 5_000),
     case("text", 8_000, 30_000),
