@@ -157,7 +157,7 @@ def solver(
     if start is not None:
         limits.start = &start[0]
     made.kept = rows, b, C, K
-    if rows.X.dtype == "float32":
+    if rows.is_single:
         made.c = make[float](method, rows, problem, limits, K, NULL)
     else:
         made.c = make[double](method, rows, problem, limits, K, NULL)
@@ -180,7 +180,7 @@ def joint_solver(
     limits.tol, limits.max_iter, limits.seed = tol, max_iter, seed
     limits.start = NULL
     made.kept = rows, codes, C
-    if rows.X.dtype == "float32":
+    if rows.is_single:
         made.c = make_joint[float](rows, bias, codes, C, n_classes, limits, NULL)
     else:
         made.c = make_joint[double](rows, bias, codes, C, n_classes, limits, NULL)
@@ -222,7 +222,7 @@ def repeats(Rows rows):
     """Whether a sparse row has a column twice."""
     cdef CRows[float] single
     cdef CRows[double] double_
-    cdef bint is_single = rows.X.dtype == "float32"
+    cdef bint is_single = rows.is_single
     cdef bool_t result = False
     cdef Status status
     if is_single:
@@ -248,7 +248,7 @@ def combine(
     """The sum of a_i x_i."""
     cdef CRows[float] single
     cdef CRows[double] double_
-    cdef bint is_single = rows.X.dtype == "float32"
+    cdef bint is_single = rows.is_single
     cdef Status status
     if is_single:
         single = of[float](rows, NULL)
@@ -272,7 +272,7 @@ def scores(
     """What is left of (n, d) rows times k rows of weights."""
     cdef CRows[float] single
     cdef CRows[double] double_
-    cdef bint is_single = rows.X.dtype == "float32"
+    cdef bint is_single = rows.is_single
     cdef Status status
     if is_single:
         single = of[float](rows, NULL)

@@ -1,8 +1,8 @@
 """Machines of the linear kernel with many more rows than columns: from their hyperplane.
 
 Where classes overlap, two-variable steps take long to find out which rows are on the wrong side of
-their margins. An interior point method finds the hyperplane in some thirty steps that take rows
-times the square of columns, whatever the data. It tells at which bound the variables of all rows
+their margins. The method of multipliers finds the hyperplane in a time that hardly depends on the
+data. It tells at which bound the variables of all rows
 are but of those on a margin, hardly more than there are columns, and these are what makes up the
 hyperplane with the others. The solver goes on from there, and with nothing left to do it ends at
 once; what it takes for a solution does not depend on where it starts.
@@ -26,8 +26,8 @@ from fastml.svm._problems import Problem
 LEAST_ROWS, MOST_COLUMNS = 20, 300
 # Two-variable steps in the time of the method's on so many multiply-adds; a few take none.
 STEP_WORK, FEW_STEPS = 10_000, 300
-# Of the objective; and steps, of which some thirty are enough if anything is.
-GAP, MOST_STEPS = 1e-12, 100
+# Of the objective; and steps, of which a hundred are enough if anything is.
+GAP, MOST_STEPS = 1e-12, 300
 # The constant column stands for an intercept that costs nothing if it is so large. At most it may
 # be so large, for its square and what is left of that.
 CONSTANT, LARGEST = 1e3, 1e12
@@ -84,7 +84,7 @@ def _hyperplane(
     if not constant <= LARGEST:
         return None
     problem = (Rows(X), constant, y, C, epsilon, regression, False, GAP, MOST_STEPS, 0)
-    solver = native.solver("interior", *problem)
+    solver = native.solver("augmented", *problem)
     while not (solver.done or stopped()):
         native.advance([solver], False, n_threads())
     w = np.empty(X.shape[1] + 1)
