@@ -31,7 +31,7 @@ from fastml.metrics import pairwise
 THREADS = 2
 SHAPES = {
     "laplacian": [(n, d) for d in (2, 3, 5, 7, 10, 20) for n in (300, 500, 1000, 2000, 5000)],
-    "chi2": [(n, d) for d in (2, 5, 20) for n in (300, 1000, 3000, 5000)],
+    "chi2": [(n, d) for d in (2, 5, 20) for n in (100, 300, 1000, 3000, 5000)],
     "rbf": [(n, d) for d in (5, 20, 64) for n in (300, 1000, 2000, 5000)],
     "polynomial": [(n, d) for d in (5, 20, 64) for n in (300, 1000, 2000, 5000)],
 }
