@@ -487,3 +487,17 @@ def test_verbose(capsys):
     X, score, _ = data(50, 3)
     LinearSVC(verbose=1).fit(X, score > 0)
     assert "newton" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_tubes_that_nearly_all_targets_are_in(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(4152, 25))
+    f = X @ rng.normal(size=25)
+    y = f / f.std() + 0.05 * rng.normal(size=4152)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model = LinearSVR(C=27, epsilon=0.5).fit(X, y)
+    w = np.append(model.coef_, model.intercept_)
+    objective = w @ w / 2 + 27 * np.maximum(abs(y - model.predict(X)) - 0.5, 0).sum()
+    assert model.dual_gap_ <= 1e-6 * objective

@@ -68,9 +68,10 @@ template <class T> class MethodOfMultipliers final : public Solver {
     static constexpr double first_wide = 1.5;
     static constexpr double stiffer = 3;        // from one problem to the next
     static constexpr double most_stiff = 1e10;  // of the first: beyond, rounding is larger
-    static constexpr double accepted =
-        0.3;                             // a slope of so much of the first one is as good as none
-    static constexpr int patience = 40;  // steps without a better gap
+    // A slope of so much of the first one is as good as none.
+    static constexpr double accepted = 0.3;
+    // Steps without a better gap: rows that come near and leave again may take many.
+    static constexpr int patience = 200;
 
     Status start() {
         const Problem& p = s_.problem;
@@ -79,7 +80,8 @@ template <class T> class MethodOfMultipliers final : public Solver {
             for (ptrdiff_t i = 0; i < n_; ++i) wide += std::fabs(p.b[i]) / static_cast<double>(n_);
         }
         if (wide == 0) wide = first_wide;
-        s_.stiffness = (p.regression ? 1 : 0.5) / wide;
+        // Targets may nearly all be within epsilon: to hold the others too firmly takes many steps.
+        s_.stiffness = (p.regression ? 0.1 : 0.5) / wide;
         stiffest_ = s_.stiffness * most_stiff;
         for (ptrdiff_t i = 0; i < n_; ++i) center_[i] = p.regression ? 0 : p.b[i] * p.C[i] / 2;
         const Status status = passes_.sweep(w_.get(), z_.get(), nullptr, nullptr, n_threads_,
