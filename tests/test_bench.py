@@ -12,7 +12,7 @@ import pytest
 
 from fastml import _bench
 from fastml._bench import cases
-from fastml._bench.contest import Case, Contestant, run
+from fastml._bench.contest import Case, Contest, Contestant, Entry, run
 from fastml._bench.environment import clean_environment
 from fastml._bench.html import page
 from fastml._bench.report import as_json, table
@@ -88,6 +88,14 @@ def test_quality_is_compared(contest):
     assert contest.equal(contest.entry("numpy"))
     assert contest.equal(contest.entry("noise"))
     assert not contest.equal(contest.entry("wrong"))
+
+
+def test_another_method_is_no_measure():
+    names = {"numpy": 2.0, "worse": 3.0, "other": 1.0}
+    contestants = tuple(Contestant(n, add, "numpy", beside=n == "other") for n in names)
+    entries = [Entry(n, seconds=[1.0], quality=q) for n, q in names.items()]
+    contest = Contest(replace(CASE, contestants=contestants), 1, entries)
+    assert [contest.equal(entry) for entry in entries] == [True, False, True]
 
 
 def test_what_fails_is_an_entry_with_a_reason(contest):

@@ -65,7 +65,8 @@ def case(
     ]
     if kind == "NMF" and "solver" not in params:
         hals = partial(fit, library="fastml", kind=kind, solver="hals", max_iter=max_iter // 2)
-        peers.append(Contestant("fastml (hals, half the iterations)", hals, "fastml"))
+        name = "fastml (hals, half the iterations)"
+        peers.append(Contestant(name, hals, "fastml", beside=True))
     params = {"n": n, "d": d, "k": k, "density": density, "dtype": dtype, "max_iter": max_iter} | (
         params
     )
