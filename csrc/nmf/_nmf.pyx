@@ -82,7 +82,7 @@ def survey(
     int n_threads,
 ):
     """The least of the values that X stores, and their sum."""
-    cdef bint single = X.dtype.itemsize == 4
+    cdef bint single = X.is_single
     cdef double least = 0, sum = 0
     cdef Status status
     with nogil:

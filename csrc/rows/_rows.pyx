@@ -47,7 +47,7 @@ cdef class Rows:
         return self.X.dtype
 
 
-# Whether the entries are aligned, as they have to be. A buffer takes a fifth of the time that the
+# Whether the entries are aligned, as they have to be. A buffer takes a third of the time that the
 # attributes of an array and a view of it take, which small matrices feel.
 cdef bint borrow_dense(Rows rows) except -1:
     cdef Py_buffer view

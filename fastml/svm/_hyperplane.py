@@ -2,10 +2,10 @@
 
 Where classes overlap, two-variable steps take long to find out which rows are on the wrong side of
 their margins. The method of multipliers finds the hyperplane in a time that hardly depends on the
-data. It tells at which bound the variables of all rows
-are but of those on a margin, hardly more than there are columns, and these are what makes up the
-hyperplane with the others. The solver goes on from there, and with nothing left to do it ends at
-once; what it takes for a solution does not depend on where it starts.
+data. It tells at which bound the variables of all rows are but of those on a margin, hardly more
+than there are columns, and these are what makes up the hyperplane with the others. The solver goes
+on from there, and with nothing left to do it ends at once; what it takes for a solution does not
+depend on where it starts.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from fastml._runtime.threads import n_threads
 from fastml.svm._kernels import OfNamed
 from fastml.svm._problems import Problem
 
-# Rows a column from which on it pays, and the most columns.
-LEAST_ROWS, MOST_COLUMNS = 20, 300
+# Variables a column from which on it pays, and the most columns.
+LEAST_EACH, MOST_COLUMNS = 20, 300
 # Two-variable steps in the time of the method's on so many multiply-adds; a few take none.
 STEP_WORK, FEW_STEPS = 10_000, 300
 # Of the objective; and steps, of which a hundred are enough if anything is.
@@ -43,7 +43,7 @@ def pays(values: Any, problems: list[Problem]) -> bool:
         return False
     d = values.X.shape[1]
     return d <= MOST_COLUMNS and all(
-        p.start is None and len(p.rows) >= LEAST_ROWS * (d + 1) and np.isfinite(p.upper).all()
+        p.start is None and len(p.rows) >= LEAST_EACH * (d + 1) and np.isfinite(p.upper).all()
         for p in problems
     )
 

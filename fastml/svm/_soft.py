@@ -53,7 +53,8 @@ class SoftMachine(Machine):
             stopped = stopped or (progress is not None and progress(steps, violation))
             return stopped
 
-        few, told = _hyperplane.patience(values, problems), watch if progress else None
+        told = None if progress is None else watch
+        few = _hyperplane.patience(values, problems)
         solutions = self._solutions(values, problems, told, max_iter=few)
         slow = [k for k, solution in enumerate(solutions) if solution.status]
         regression = self._impl == "epsilon_svr"
