@@ -17,6 +17,16 @@ LINEAR = [
     case("fit", n, 20, model=model, kernel="linear")
     for n in (5_000, 20_000)
     for model in ("SVC", "SVR")
+] + [
+    case("fit", *shape, kernel="linear", C=C)
+    for *shape, C in (
+        (3_500, 6, 2, 0.3, "SVC", 1.0),
+        (5_000, 10, 2, 0.3, "SVC", 1.0),
+        (5_000, 50, 2, 1.0, "SVC", 1.0),
+        (3_000, 20, 2, 2.0, "SVC", 0.1),
+        (20_000, 10, 2, 1.0, "SVC", 0.1),
+        (4_000, 20, 2, 1.0, "SVR", 1.0),
+    )
 ]
 OTHERS = [
     case("fit", 5_000, 20, model="SVR"),
