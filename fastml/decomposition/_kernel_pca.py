@@ -23,6 +23,7 @@ from fastml._runtime.beside import beside
 from fastml._runtime.callbacks import CallbackSupportMixin, Task, fit_context, fit_task
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
+from fastml._runtime.eigen import eigenpairs
 from fastml._runtime.objects import rows_for, takes_objects
 from fastml._runtime.versioned import Versioned
 from fastml.decomposition._centred_gram import FactoredGram, KeptGram, StreamedGram
@@ -39,8 +40,8 @@ from fastml.metrics._rows import jobs
 
 StockKernelPCA = stock.KernelPCA
 
-FEW = 200  # rows of which all eigenvectors are found as soon as some
-PART = 8  # of all eigenvectors, one in so many are found sooner than all
+FEW = 300  # rows of which all eigenvectors are found as soon as some
+PART = 24  # of all eigenvectors, one in so many are found as soon as all
 
 OURS = {"max_gram_mb": 4096}  # parameters that scikit-learn's class does not have
 
@@ -51,8 +52,9 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
 
     The Gram matrix is made in one pass, and not centred but multiplied as if it were. Few
     components come from products with blocks of vectors (block Lanczos), whatever their number
-    and up to rounding; many from LAPACK. A Gram matrix that is larger than `max_gram_mb` is never
-    formed: each product computes it again, tile by tile. Neither does `transform` form any.
+    and up to rounding; many from divide and conquer. A Gram matrix that is larger than
+    `max_gram_mb` is never formed: each product computes it again, tile by tile. Neither does
+    `transform` form any.
 
     Parameters
     ----------
@@ -62,8 +64,8 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
 
     eigen_solver : {"auto", "dense", "arpack", "randomized", "power"}, default="auto"
         "power": block Lanczos until residuals are below `tol` times the largest eigenvalue, 0
-        being 500 units of rounding. "auto": "dense" for at most 200 rows, or if more than one in
-        eight components is wanted, else "power". The others are scikit-learn's.
+        being 500 units of rounding. "auto": "dense" for at most 300 rows, or if more than one in
+        24 components is wanted, else "power". The others are scikit-learn's.
 
     max_gram_mb : float, default=4096
         The most memory for the Gram matrix, in MiB, that "auto" and "power" take. None: any.
@@ -225,7 +227,7 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
             gram.K = np.ascontiguousarray(gram.centre())  # which its owner sees, as scikit-learn's
         n, rng = gram.shape[0], check_random_state(self.random_state)
         if solver == "dense":
-            return linalg.eigh(gram.centre(), subset_by_index=(n - k, n - 1), overwrite_a=True)
+            return self._all_pairs(gram, k)
         if solver == "arpack":
             operator = LinearOperator(gram.shape, gram.times_one, dtype=gram.dtype)
             v0 = rng.uniform(-1, 1, n)
@@ -250,6 +252,18 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
                 stacklevel=4,
             )
         return found.values.astype(gram.dtype), found.vectors
+
+    def _all_pairs(self, gram: KeptGram, k: int) -> tuple[np.ndarray, np.ndarray]:
+        dtype = gram.dtype
+        if len(gram.K) <= FEW:  # doubles cost next to nothing, and tell zeros from rounding
+            gram = KeptGram(gram.K.astype(np.float64, copy=False))
+        K = gram.centre()
+        if callable(self.kernel) or is_precomputed(self.kernel):
+            K = np.ascontiguousarray(K.T)  # if not symmetric, scikit-learn's half counts
+        values, vectors = eigenpairs(K, k)
+        if not np.isfinite(values).all():
+            raise ValueError("array must not contain infs or NaNs")  # as scipy.linalg says it
+        return values[:k].astype(dtype, copy=False), vectors.T.astype(dtype, copy=False)
 
     def _keep(self, values: np.ndarray, vectors: np.ndarray) -> None:
         values = _check_psd_eigenvalues(values, enable_warnings=False)
