@@ -225,3 +225,30 @@ def test_interrupted():
             eigenpairs(A)
     assert time.perf_counter() - start < 5
     check(normal(300))
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_vectors_in_single_precision(n):
+    A = normal(n)
+    exact = eigenpairs(A)
+    for k in (n, n // 2, 0):
+        found = []
+        for threads in (1, 2):
+            form = np.full(eigen.work_size(n), np.nan)
+            eigen.tridiagonal_form(A, form, threads)
+            values, vectors = np.empty(n), np.full((k, n), np.nan, np.float32)
+            for _ in range(2):
+                eigen.eigenpairs(values, vectors, form, threads)
+                found.append(vectors.copy())
+            np.testing.assert_array_equal(values, exact[0])
+            assert abs(vectors - exact[1][:k]).max(initial=0) < 1e-7 * (5 + n**0.5)
+        for other in found[1:]:
+            np.testing.assert_array_equal(found[0], other)
+    with pytest.raises(TypeError, match="in double of a problem in single"):
+        eigen.eigenpairs(np.empty(n, np.float32), exact[1], form.astype(np.float32), 1)
+
+
+def test_vectors_in_single_precision_of_what_is_not_finite():
+    form = Tridiagonal(np.full((40, 40), np.nan))
+    values, vectors = form.eigenpairs(3, np.float32)
+    assert np.isnan(values).all() and np.isnan(vectors).all() and vectors.dtype == np.float32

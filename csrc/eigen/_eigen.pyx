@@ -9,10 +9,14 @@ cdef extern from "eigen/eigen.h" namespace "fastml" nogil:
     Status c_tridiagonal_form "fastml::tridiagonal_form"[T](
         const T*, Py_ssize_t, T*, int) noexcept
     Py_ssize_t c_count_below "fastml::count_below"[T](T, Py_ssize_t, const T*) noexcept
-    Status c_eigenpairs "fastml::eigenpairs"[T](
-        Py_ssize_t, Py_ssize_t, T*, T*, T*, int) noexcept
+    Status c_eigenpairs "fastml::eigenpairs"[T, U](
+        Py_ssize_t, Py_ssize_t, T*, U*, T*, int) noexcept
 
 bind_pool(the_pool())
+
+ctypedef fused precision:
+    float
+    double
 
 
 def work_size(Py_ssize_t n):
@@ -41,16 +45,19 @@ def count_below(double part, Py_ssize_t n, const floating[::1] work):
 
 def eigenpairs(
     floating[::1] values,         # OUT (n,)
-    floating[:, ::1] vectors,     # OUT (k, n)
+    precision[:, ::1] vectors,    # OUT (k, n), float or as the others
     floating[::1] work,           # IN, OUT, as tridiagonal_form left it
     int n_threads,
 ):
     """Write eigenvalues in descending order, and vectors of the k largest in rows."""
-    cdef floating* rows = NULL
+    cdef precision* rows = NULL
     cdef Status status
-    if vectors.shape[0]:
-        rows = &vectors[0, 0]
-    with nogil:
-        status = c_eigenpairs(values.shape[0], vectors.shape[0], &values[0], rows, &work[0],
-                              n_threads)
-    check(status)
+    if floating is float and precision is double:
+        raise TypeError("vectors in double of a problem in single precision")
+    else:
+        if vectors.shape[0]:
+            rows = &vectors[0, 0]
+        with nogil:
+            status = c_eigenpairs(values.shape[0], vectors.shape[0], &values[0], rows, &work[0],
+                                  n_threads)
+        check(status)

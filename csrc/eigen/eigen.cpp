@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "common/scratch.h"
 #include "eigen/stages.h"
@@ -69,6 +70,29 @@ template <class T> struct Form {
     }
 };
 
+// turn_back where reflectors and vectors are in T, and `vectors` in U.
+template <class T, class U>
+Status turn_back_as(const Form<T>& form, ptrdiff_t n, const ptrdiff_t* from, ptrdiff_t k,
+                    U* vectors, int n_threads) {
+    const ptrdiff_t stride = form.stride;
+    Scratch<U> reflectors(work_rows(n) * stride), tau(n);
+    Scratch<ptrdiff_t> same(n);
+    if (!reflectors || !tau || !same) return Status::no_memory;
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        tau[i] = i + 1 < n ? static_cast<U>(form.tau[i]) : U(0);
+        same[i] = i;
+    }
+    const Status status = parallel(work_rows(n), n_threads, [&](ptrdiff_t i, int) {
+        U* row = reflectors.get() + i * stride;
+        std::fill_n(row, stride, U(0));
+        if (i >= n) return;
+        std::copy(form.matrix + i * stride + i + 1, form.matrix + i * stride + n, row + i + 1);
+        if (i < k) std::copy_n(form.Q + from[i] * stride, n, vectors + i * n);
+    });
+    if (status != Status::ok) return status;
+    return turn_back(reflectors.get(), tau.get(), n, vectors, n, same.get(), k, vectors, n_threads);
+}
+
 }  // namespace
 
 std::ptrdiff_t eigen_work(std::ptrdiff_t n) noexcept {
@@ -117,13 +141,13 @@ template <class T> ptrdiff_t count_below(T part, ptrdiff_t n, const T* work) noe
     return low > 0 ? below(form.d, form.e, n, part * low) : 0;
 }
 
-template <class T>
-Status eigenpairs(ptrdiff_t n, ptrdiff_t k, T* values, T* vectors, T* work,
+template <class T, class U>
+Status eigenpairs(ptrdiff_t n, ptrdiff_t k, T* values, U* vectors, T* work,
                   int n_threads) noexcept {
     const Form<T> form(work, n);
     if (*form.factor != *form.factor) {
         std::fill_n(values, n, *form.factor);
-        std::fill_n(vectors, k * n, *form.factor);
+        std::fill_n(vectors, k * n, static_cast<U>(*form.factor));
         return Status::ok;
     }
     Scratch<T> lines(2 * n);
@@ -139,8 +163,11 @@ Status eigenpairs(ptrdiff_t n, ptrdiff_t k, T* values, T* vectors, T* work,
         order[n + r] = order[n - 1 - r];
         values[r] = d[order[n - 1 - r]] / *form.factor;
     }
-    return turn_back(form.matrix, form.tau, n, form.Q, form.stride, order.get() + n, k, vectors,
-                     n_threads);
+    if constexpr (std::is_same_v<T, U>)
+        return turn_back(form.matrix, form.tau, n, form.Q, form.stride, order.get() + n, k, vectors,
+                         n_threads);
+    else
+        return turn_back_as(form, n, order.get() + n, k, vectors, n_threads);
 }
 
 #define FML_INSTANTIATE(T)                                                   \
@@ -149,5 +176,6 @@ Status eigenpairs(ptrdiff_t n, ptrdiff_t k, T* values, T* vectors, T* work,
     template Status eigenpairs(ptrdiff_t, ptrdiff_t, T*, T*, T*, int) noexcept;
 FML_INSTANTIATE(float)
 FML_INSTANTIATE(double)
+template Status eigenpairs(ptrdiff_t, ptrdiff_t, double*, float*, double*, int) noexcept;
 
 }  // namespace fastml

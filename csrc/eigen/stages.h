@@ -52,7 +52,7 @@ Status divide(T* d, T* e, ptrdiff_t n, ptrdiff_t wanted, T* Q, ptrdiff_t stride,
 inline ptrdiff_t packed_size(ptrdiff_t n) { return n * (n / 2 + 2 * block_unit); }
 
 // out (k, n): row r is row from[r] of V (stride), times Q' of `reduce`, which left reflectors in A.
-// A's lower triangle is cleared.
+// A's lower triangle is cleared. Where `from` leaves rows in their places, out may be V.
 template <class T>
 Status turn_back(T* A, const T* tau, ptrdiff_t n, const T* V, ptrdiff_t stride,
                  const ptrdiff_t* from, ptrdiff_t k, T* out, int n_threads) noexcept;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from fastml._native import eigen
@@ -24,13 +26,15 @@ class Tridiagonal:
         """How many eigenvalues are below `part` times the greatest; 0 if that is not positive."""
         return eigen.count_below(part, self.n, self.work) if self.n else 0
 
-    def eigenpairs(self, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def eigenpairs(self, k: int | None = None, dtype: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """All eigenvalues in descending order, and the vectors of the k largest, in rows.
 
-        All are NaN if an entry of the matrix is NaN or infinite.
+        All are NaN if an entry of the matrix is NaN or infinite. dtype: of the vectors; if that is
+        float32 where the matrix is in double, they are had sooner, with the digits of float32.
         """
-        n, dtype = self.n, self.work.dtype
-        values, vectors = np.empty(n, dtype), np.empty((n if k is None else k, n), dtype)
+        n = self.n
+        values = np.empty(n, self.work.dtype)
+        vectors = np.empty((n if k is None else k, n), self.work.dtype if dtype is None else dtype)
         if n:
             eigen.eigenpairs(values, vectors, self.work, n_threads())
         return values, vectors

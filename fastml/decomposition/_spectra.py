@@ -170,26 +170,27 @@ def _by_svd(X: np.ndarray, mean: np.ndarray) -> Spectrum:
 
 
 def of_columns(X: np.ndarray, mean: np.ndarray, C: np.ndarray, k: int | None) -> Spectrum:
-    """From C = (X - mean)'(X - mean)."""
+    """From C = (X - mean)'(X - mean). Vectors have the precision of X, as those of its SVD have."""
     form = Tridiagonal(C)
     if _wants_svd(form, X, k):
         return _by_svd(X, mean)
     trusted = TRUSTED if X.dtype == np.float64 else TRUSTED_OF_SINGLE
     total = C.trace()
-    squares, vectors = _not_negative(*form.eigenpairs(_few(k, len(C))))
+    squares, vectors = _not_negative(*form.eigenpairs(_few(k, len(C)), X.dtype))
     if k is not None and not _is_lost(squares[:k], total, trusted):
         return Spectrum(squares[:k], vectors[:k], total)
     if len(vectors) < len(C):
-        squares, vectors = _not_negative(*form.eigenpairs())
+        squares, vectors = _not_negative(*form.eigenpairs(dtype=X.dtype))
     safe = _safe(squares, trusted)
     if safe < len(squares):
-        lost = vectors[safe:]
+        lost = vectors[safe:].astype(np.float64, copy=False)
         rest = np.empty((len(X), len(lost)))
         for rows, block in centred_blocks(X, mean):
             _times_rows(block, lost, rest[rows])
         _, s, turn = linalg.svd(_triangle(rest), check_finite=False)
         squares[safe:] = s**2
         _times_rows(np.ascontiguousarray(turn), lost.T.copy(), lost)
+        vectors[safe:] = lost
     return Spectrum(squares, vectors, total)
 
 
