@@ -7,6 +7,8 @@ from fastml._bench.cases.kernel_pca import case
 FITS = [
     case(n, d, k, kernel)
     for n, d, k, kernel in (
+        (500, 10, 100, "rbf"),
+        (1_000, 10, 200, "rbf"),
         (1_000, 20, 2, "rbf"),
         (1_000, 20, 20, "rbf"),
         (1_000, 10, 5, "rbf"),
