@@ -1,6 +1,7 @@
 #include "trees/grow.h"
 
 #include <algorithm>
+#include <chrono>
 #include <new>
 
 #include "trees/grower.h"
@@ -11,11 +12,12 @@ using std::ptrdiff_t;
 
 namespace {
 
-// About 2.5 ms of one thread's work. After a round, which is that or as much as a root, Ctrl-C is
-// looked for, and the caller told of trees that have been taken. When a thread
-// has done a round's work, the others see so within a sixteenth of it, or a node.
-constexpr ptrdiff_t round_values = 1 << 18;
-constexpr ptrdiff_t looks = 16;
+// After a round Ctrl-C is looked for, and the caller told of trees that have been taken. Rounds end
+// on all threads at once, which wait for the last: they are long. A thread looks at the clock after
+// so many values, or a node.
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds round_time{10};
+constexpr ptrdiff_t look_values = 1 << 14;
 
 }  // namespace
 
@@ -24,18 +26,15 @@ class Plot {
   public:
     void work(Garden& garden) {
         const Growth& growth = garden.growth_;
-        const ptrdiff_t step = round_values / growth.max_features / looks + 1;
-        ptrdiff_t left = std::max(looks * step, growth.columns->n);  // rows to look at
-        while (left > 0 && !garden.pause_) {
+        const ptrdiff_t step = look_values / growth.max_features + 1;  // rows
+        const auto until = Clock::now() + round_time;
+        while (!garden.pause_ && Clock::now() < until) {
             if (!grower_) {
                 number_ = garden.next_.fetch_add(1);
                 if (number_ >= garden.n_trees_) return;
                 sow(garden);
             }
-            left += grower_->looked_at();
-            const bool is_complete = grower_->advance(step);
-            left -= grower_->looked_at();
-            if (is_complete) {
+            if (grower_->advance(step)) {
                 hand_over(garden);
             } else if (grower_->status() != Status::ok) {
                 break;

@@ -16,7 +16,6 @@ class Grower {
     // Works on for about `rows` rows' worth of nodes; whether the tree is complete.
     bool advance(std::ptrdiff_t rows);
     Status status() const { return splitter_.status(); }
-    std::ptrdiff_t looked_at() const { return done_; }  // rows, of all nodes so far
     std::ptrdiff_t max_depth() const { return max_depth_; }
 
   private:
