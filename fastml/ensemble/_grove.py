@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.ensemble._forest import BaseForest, ForestClassifier, ForestRegressor
+from sklearn.utils.multiclass import check_classification_targets
 
 from fastml._runtime.callbacks import Task, fit_context, fit_task
 from fastml._runtime.dispatch import accelerated
@@ -17,6 +18,7 @@ from fastml.tree._grown import labels_of, refusal_of, shares_of
 from fastml.tree._nursery import raising
 from fastml.tree._packed import decision_path, forest_of, packed_forest
 from fastml.tree._queries import plain_query, require
+from fastml.tree._targets import classes_and_codes
 
 
 def own_tree(tree: Any) -> Any:
@@ -103,6 +105,15 @@ class OutOfBag:
 
 class Votes(OutOfBag):
     """How forests of classifiers predict; it goes before scikit-learn's class."""
+
+    def _validate_y_class_weight(self, y, *sample_weight):
+        if self.class_weight is not None or y.shape[1] > 1:
+            return super()._validate_y_class_weight(y, *sample_weight)
+        check_classification_targets(y)
+        classes, codes = classes_and_codes(y[:, 0])
+        self.classes_, self.n_classes_ = [classes], [len(classes)]
+        # Before scikit-learn 1.7 weights were none of its arguments, and none of its results.
+        return codes.reshape(-1, 1), None
 
     @documented_by(ForestClassifier.predict)
     @accelerated

@@ -39,7 +39,7 @@ class Targets:
         self._class_weights: list[tuple[Any, np.ndarray]] = []
         if classification:
             check_classification_targets(y)
-            pairs = [_classes_and_codes(column) for column in y.T]
+            pairs = [classes_and_codes(column) for column in y.T]
             self.classes = [classes for classes, _ in pairs]
             self.n_classes = np.array([len(classes) for classes in self.classes], dtype=np.intp)
             y = np.stack([codes.ravel() for _, codes in pairs], axis=1)
@@ -65,14 +65,15 @@ class Targets:
         return weights
 
 
-def _classes_and_codes(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The classes and the code of each row; what a forest has coded already need not be sorted."""
-    if column.dtype == np.float64 and column.min() >= 0 and column.max() < _MOST_COUNTED:
+def classes_and_codes(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The classes and the code of each row; small whole numbers need not be sorted."""
+    if column.dtype.kind in "iuf" and column.min() >= 0 and column.max() < _MOST_COUNTED:
         codes = column.astype(np.intp)
         if (codes == column).all():
-            counts = np.bincount(codes)
-            if counts.all():
-                return np.arange(len(counts), dtype=np.float64), codes
+            there = np.bincount(codes) > 0
+            if not there.all():
+                codes = (np.cumsum(there) - 1)[codes]
+            return np.flatnonzero(there).astype(column.dtype), codes
     return np.unique(column, return_inverse=True)
 
 
