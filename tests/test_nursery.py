@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import sklearn.ensemble
 import sklearn.tree
+from fastml._native.trees import draw_bootstrap
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.svm import SVC
@@ -214,6 +215,28 @@ def test_nothing_half_grown_is_left(monkeypatch):
     assert not [name for name in vars(forest) if name.startswith("_fastml")]
     assert forest.predict(X).shape == (N,)
     assert len(forest.fit(X, SCORE).estimators_) == 9
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 64, 65, 1000, 4096, 5000])
+@pytest.mark.parametrize("seed", [0, 1, 2**31 - 2])
+def test_bootstraps_are_those_of_numpy(n, seed):
+    for draws in (1, n, 2 * n + 700):
+        counts = np.empty(n, dtype=np.int32)
+        draw_bootstrap(seed, draws, counts)
+        rows = np.random.RandomState(seed).randint(0, n, draws)
+        np.testing.assert_array_equal(counts, np.bincount(rows, minlength=n))
+
+
+def test_a_fit_leaves_bootstrap_as_it_was_given(monkeypatch):
+    def stopped(*args):
+        raise KeyboardInterrupt
+
+    forest = ensemble.RandomForestRegressor(30, bootstrap=np.bool_(True), random_state=0)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(_nursery.Nursery, "plant", stopped)
+        forest.fit(X, SCORE)
+    assert isinstance(forest.bootstrap, np.bool_)
+    assert forest.set_params(bootstrap=True, oob_score=True).fit(X, SCORE).bootstrap is True
 
 
 @pytest.mark.parametrize(

@@ -88,10 +88,16 @@ cdef extern from "trees/grow.h" namespace "fastml" nogil:
 
     ctypedef bool_t (*Take)(void*, const Ripe&) noexcept
 
+    cdef cppclass WeightsOfTrees:
+        const double* real
+        const int32_t* counts
+        Py_ssize_t n
+        const uint32_t* bootstraps
+        Py_ssize_t draws
+
     cdef cppclass CGarden "fastml::Garden":
         CGarden(
-            const Growth&, const double*, const int32_t*, Py_ssize_t, const uint32_t*, Py_ssize_t,
-            int) except +
+            const Growth&, const WeightsOfTrees&, const uint32_t*, Py_ssize_t, int) except +
         Status work(Take, void*) noexcept
 
 cdef extern from "trees/replay.h" namespace "fastml" nogil:
@@ -105,6 +111,10 @@ cdef extern from "trees/replay.h" namespace "fastml" nogil:
         int32_t*, const uint8_t*, Py_ssize_t, ReplayScratch&) noexcept
     Py_ssize_t c_replay_missing_last "fastml::replay_missing_last"(
         int32_t*, const uint8_t*, Py_ssize_t, ReplayScratch&) noexcept
+
+cdef extern from "trees/bootstrap.h" namespace "fastml" nogil:
+    void c_draw_bootstrap "fastml::draw_bootstrap"(
+        uint32_t, Py_ssize_t, Py_ssize_t, int32_t*) noexcept
 
 bind_pool(the_pool())
 
@@ -226,6 +236,8 @@ cdef class Garden:
         weights,                           # IN (1 or T, n) float64, int32, or None
         seeds,                             # IN (T,)
         *,
+        bootstraps=None,                   # IN (T,): seeds, of `draws` rows each, or None
+        Py_ssize_t draws=0,
         criterion,
         n_classes,
         Py_ssize_t max_features,
@@ -243,9 +255,8 @@ cdef class Garden:
         cdef const double[:, ::1] real
         cdef const int32_t[:, ::1] counts
         cdef const uint32_t[::1] states = np.ascontiguousarray(seeds, dtype=np.uint32)
-        cdef const double* real_start = NULL
-        cdef const int32_t* count_start = NULL
-        cdef Py_ssize_t n_weights = 1
+        cdef const uint32_t[::1] drawn = None
+        cdef WeightsOfTrees given
         cdef Growth* growth = &self.growth
 
         growth.columns = &columns.store.columns()
@@ -275,16 +286,18 @@ cdef class Garden:
         if monotonic is not None:
             growth.monotonic = &monotonic[0]
         if weights is not None:
-            n_weights = weights.shape[0]
+            given.n = weights.shape[0]
             if weights.dtype == np.int32:
                 counts = weights
-                count_start = &counts[0, 0]
+                given.counts = &counts[0, 0]
             else:
                 real = weights
-                real_start = &real[0, 0]
-        self.kept = columns, y, weights, classes, monotonic, states
-        self.garden = new CGarden(growth[0], real_start, count_start, n_weights, &states[0],
-                                  states.shape[0], n_threads)
+                given.real = &real[0, 0]
+        if bootstraps is not None:
+            drawn = np.ascontiguousarray(bootstraps, dtype=np.uint32)
+            given.bootstraps, given.draws = &drawn[0], draws
+        self.kept = columns, y, weights, classes, monotonic, states, drawn
+        self.garden = new CGarden(growth[0], given, &states[0], states.shape[0], n_threads)
 
     def __dealloc__(self):
         del self.garden
@@ -411,6 +424,12 @@ cdef ReplayScratch* scratch(Py_ssize_t m) except NULL:
         del made
         raise MemoryError
     return made
+
+
+def draw_bootstrap(uint32_t seed, Py_ssize_t draws, int32_t[::1] counts):
+    """Fill `counts` (n,), n > 0, with how often each row is drawn."""
+    with nogil:
+        c_draw_bootstrap(seed, counts.shape[0], draws, &counts[0])
 
 
 def replay_sort(uint32_t[::1] codes, int32_t[::1] rows):

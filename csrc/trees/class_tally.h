@@ -35,6 +35,16 @@ class ClassTally {
     static bool fits(const Growth& growth, const Weights& weights) {
         const double largest = std::ldexp(1.0, 32 - class_bits(growth.max_n_classes)) - 1;
         double sum = 0;
+        if (weights.counts) {
+            std::int32_t least = 0, most = 0;
+            std::int64_t total = 0;
+            for (std::ptrdiff_t i = 0; i < growth.columns->n; ++i) {
+                least = std::min(least, weights.counts[i]);
+                most = std::max(most, weights.counts[i]);
+                total += weights.counts[i];
+            }
+            return least == 0 && most <= largest && static_cast<double>(total) <= most_weight;
+        }
         for (std::ptrdiff_t i = 0; i < growth.columns->n; ++i) {
             const double w = weights[i];
             if (!(w >= 0 && w <= largest) || w != std::floor(w)) return false;

@@ -460,6 +460,11 @@ template <class Tally> class BestExact final : public Exact<Tally> {
 
 }  // namespace
 
+int grid_of_targets(const Growth& growth) {
+    if (growth.n_outputs != 1 || growth.criterion != CriterionName::squared_error) return no_grid;
+    return TargetTally::grid(growth);
+}
+
 bool sums_are_exact(const Growth& growth, const Weights& weights) {
     if (growth.n_outputs != 1 || growth.monotonic) return false;
     if (growth.criterion == CriterionName::gini || growth.criterion == CriterionName::entropy)

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <new>
 
+#include "trees/bootstrap.h"
 #include "trees/grower.h"
 
 namespace fastml {
@@ -63,7 +64,7 @@ class Plot {
     }
     void sow(const Garden& garden) {
         const Growth& growth = garden.growth_;
-        const Weights weights = garden.weights(number_);
+        const Weights weights = weights_of(garden);
         const Columns& columns = *growth.columns;
         const bool exact = columns.levels || (columns.by_row && !columns.mostly_zero &&
                                               sums_are_exact(growth, weights));
@@ -79,6 +80,19 @@ class Plot {
         grower_ = std::make_unique<Grower>(growth, *splitter_, nodes_);
     }
 
+    Weights weights_of(const Garden& garden) {
+        const WeightsOfTrees& all = garden.weights_;
+        const ptrdiff_t n = garden.growth_.columns->n;
+        if (all.bootstraps) {
+            counts_.resize(n);
+            draw_bootstrap(all.bootstraps[number_], n, all.draws, counts_.data());
+            return {nullptr, counts_.data()};
+        }
+        const ptrdiff_t at = (all.n == 1 ? 0 : number_) * n;
+        return {all.real ? all.real + at : nullptr, all.counts ? all.counts + at : nullptr};
+    }
+
+    std::vector<std::int32_t> counts_;  // of a bootstrap
     std::unique_ptr<Splitter> splitter_;
     bool is_exact_ = false;
     std::unique_ptr<Grower> grower_;
@@ -86,19 +100,14 @@ class Plot {
     Nodes nodes_;
 };
 
-Garden::Garden(const Growth& growth, const double* real_weights, const std::int32_t* counts,
-               ptrdiff_t n_weights, const std::uint32_t* seeds, ptrdiff_t n_trees, int n_threads)
-    : growth_(growth), real_weights_(real_weights), counts_(counts), n_weights_(n_weights),
-      seeds_(seeds), n_trees_(n_trees), n_threads_(n_threads),
+Garden::Garden(const Growth& growth, const WeightsOfTrees& weights, const std::uint32_t* seeds,
+               ptrdiff_t n_trees, int n_threads)
+    : growth_(growth), weights_(weights), seeds_(seeds), n_trees_(n_trees), n_threads_(n_threads),
       plots_(std::min<ptrdiff_t>(n_trees, n_threads)) {
     growth_.n_threads = n_trees == 1 ? n_threads : 1;
+    growth_.grid = grid_of_targets(growth);
 }
 Garden::~Garden() = default;
-
-Weights Garden::weights(ptrdiff_t tree) const {
-    const ptrdiff_t at = (n_weights_ == 1 ? 0 : tree) * growth_.columns->n;
-    return {real_weights_ ? real_weights_ + at : nullptr, counts_ ? counts_ + at : nullptr};
-}
 
 Status Garden::work(Take take, void* context) noexcept try {
     take_ = take;

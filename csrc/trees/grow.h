@@ -21,17 +21,25 @@ struct Ripe {
 // Whether there is to be another one.
 using Take = bool (*)(void* context, const Ripe& ripe);
 
-// Grows trees side by side, on at most n_threads threads: n_trees of them, each from its seed and
-// weights (either null, or `n_weights` arrays of n, 1 for all trees or n_trees). The trees are
+// The weights of trees: either of the first two, `n` arrays, 1 for all trees or one for each; or
+// counts of `draws` rows each, which a tree draws by its seed; see bootstrap.h. Or none.
+struct WeightsOfTrees {
+    const double* real = nullptr;
+    const std::int32_t* counts = nullptr;
+    std::ptrdiff_t n = 1;
+    const std::uint32_t* bootstraps = nullptr;
+    std::ptrdiff_t draws = 0;
+};
+
+// Grows trees side by side, on at most n_threads threads: n_trees of them. The trees are
 // scikit-learn 1.9's. With categorical features the criterion is Gini, entropy or squared error,
 // there is one output and no constraint, splits are the best, and weights of classes are whole and
 // sum to most_weight at most. Every row count n < 2^31. All that is given stays the caller's.
 class Garden {
   public:
     // May throw std::bad_alloc.
-    Garden(const Growth& growth, const double* real_weights, const std::int32_t* counts,
-           std::ptrdiff_t n_weights, const std::uint32_t* seeds, std::ptrdiff_t n_trees,
-           int n_threads);
+    Garden(const Growth& growth, const WeightsOfTrees& weights, const std::uint32_t* seeds,
+           std::ptrdiff_t n_trees, int n_threads);
     ~Garden();
     // Works until some trees have been taken, in any order, or all have been. Not to be called again
     // when it has not been ok.
@@ -39,12 +47,8 @@ class Garden {
 
   private:
     friend class Plot;
-    Weights weights(std::ptrdiff_t tree) const;
-
     Growth growth_;
-    const double* real_weights_;
-    const std::int32_t* counts_;
-    const std::ptrdiff_t n_weights_;
+    const WeightsOfTrees weights_;
     const std::uint32_t* seeds_;
     const std::ptrdiff_t n_trees_;
     const int n_threads_;

@@ -66,7 +66,13 @@ inline float round_down(double x) {
     return below;
 }
 
-// Whether the sums that the criterion needs are exact in double precision, in any order.
+// Targets are whole multiples of 2 to this power; of `no_grid` if they are of no such one that is
+// less fine, or are not for squared error.
+constexpr int no_grid = -27;
+int grid_of_targets(const Growth& growth);
+
+// Whether the sums that the criterion needs are exact in double precision, in any order; the growth has
+// its grid.
 bool sums_are_exact(const Growth& growth, const Weights& weights);
 
 // These may throw std::bad_alloc; `growth` stays the caller's. The exact ones need exact sums; the

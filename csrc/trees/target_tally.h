@@ -7,6 +7,7 @@
 #include "trees/exact_few.h"
 #include "trees/queue.h"
 #include "trees/search.h"
+#include "trees/splitter.h"
 #include "trees/tally.h"
 #include "trees/tree.h"
 
@@ -28,19 +29,26 @@ class TargetTally {
 
     // All products are whole multiples of a power of two, and their sums below 2^53 of it.
     static bool fits(const Growth& growth, const Weights& weights) {
+        if (growth.grid == no_grid) return false;
         double w = 0, wyy = 0;
-        int lowest = 0;  // bit that is in use, of any target
         for (std::ptrdiff_t i = 0; i < growth.columns->n; ++i) {
-            const double y = growth.y[i];
-            if (!(weights[i] >= 0) || weights[i] != std::floor(weights[i])) return false;
-            w += weights[i];
-            wyy += weights[i] * y * y;
-            while (lowest > -27 && std::ldexp(y, -lowest) != std::floor(std::ldexp(y, -lowest)))
-                --lowest;
-            if (lowest == -27) return false;
+            const double y = growth.y[i], here = weights[i];
+            if (!(here >= 0) || here != std::floor(here)) return false;
+            w += here;
+            wyy += here * y * y;
         }
         // |sum of w y| <= the larger of the sums of w and of w y^2 on a grid that is no coarser.
-        return w < most_weight && std::max(w, wyy) < std::ldexp(1.0, 52 + 2 * lowest);
+        return w < most_weight && std::max(w, wyy) < std::ldexp(1.0, 52 + 2 * growth.grid);
+    }
+    static int grid(const Growth& growth) {
+        int lowest = 0;  // bit that is in use, of any target
+        double scale = 1;
+        for (std::ptrdiff_t i = 0; i < growth.columns->n && lowest > no_grid; ++i)
+            while (lowest > no_grid && growth.y[i] * scale != std::floor(growth.y[i] * scale)) {
+                --lowest;
+                scale *= 2;
+            }
+        return lowest;
     }
     std::uint32_t tag(const Growth& growth, std::ptrdiff_t row, double w) {
         points_[row] = {w, w * growth.y[row], w * growth.y[row] * growth.y[row]};

@@ -55,6 +55,7 @@ struct Growth {
     std::ptrdiff_t max_leaf_nodes;  // -1: no limit, depth first
     const std::int8_t* monotonic;   // (d), or null
     int n_threads = 1;              // on which a single tree may grow
+    int grid = 0;                   // of the targets; see grid_of_targets
 };
 
 // A tree's weights (n): one of the two, or neither for ones. A row of weight zero is left out.

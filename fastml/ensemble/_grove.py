@@ -59,8 +59,35 @@ class Grove(Seedbed, BaseForest):
         with fit_task(self, more, X=X, y=y, metadata=metadata) as task:
             report = _Report(self, task, grown) if task else None
             with raising(self, n_threads=n_threads(self.n_jobs), patient=True, on_grown=report):
-                super().fit(X, y, sample_weight)
+                unweighted = sample_weight is None and getattr(self, "class_weight", None) is None
+                self._may_leave_draws = unweighted and bool(self.bootstrap)
+                try:
+                    super().fit(X, y, sample_weight)
+                finally:
+                    self._take_draws_back()
+                    del self._may_leave_draws
         return self
+
+    def _make_estimator(self, append=True, random_state=None):
+        tree = super()._make_estimator(append, random_state)
+        nursery = vars(tree).get("_fastml_nursery")
+        if nursery is not None and nursery.draws is None and self._may_leave_draws:
+            nursery.draws = getattr(self, "_n_samples_bootstrap", None)
+            if nursery.draws is not None:
+                self._leave_draws()
+        return tree
+
+    def _leave_draws(self) -> None:
+        """Have trees draw their bootstraps as they grow, on all threads.
+
+        Scikit-learn's loop looks at `bootstrap` each time before it draws, in Python: it is told
+        that there is nothing to be drawn.
+        """
+        self._bootstrap_given, self.bootstrap = self.bootstrap, False
+
+    def _take_draws_back(self) -> None:
+        if "_bootstrap_given" in vars(self):
+            self.bootstrap = vars(self).pop("_bootstrap_given")
 
     def _validate_estimator(self, *args):
         super()._validate_estimator(*args)
@@ -73,6 +100,7 @@ class Grove(Seedbed, BaseForest):
     def _compute_oob_predictions(self, X, y):
         nursery = vars(self).get("_fastml_nursery")
         if nursery is not None:
+            self._take_draws_back()
             nursery.grow()
             self.estimators_ = [tree for tree in self.estimators_ if hasattr(tree, "tree_")]
         return super()._compute_oob_predictions(X, y)

@@ -128,7 +128,7 @@ class GrownTree:
             )
         weight = 0.0
         if self.min_weight_fraction_leaf > 0:
-            weight = n if weights is None else np.sum(weights)
+            weight = (nursery.draws or n) if weights is None else np.sum(weights)
         limits = limits_of(self, n, d, weight)
         constraints = constraints_of(self, d, targets)
         criterion = self.criterion

@@ -67,6 +67,8 @@ class Nursery:
         self._seeds: list[int] = []
         self._weights: list[np.ndarray | None] = []
         self._whole: Any = None
+        # How many rows each tree draws with its own seed as it grows, None: it is given weights.
+        self.draws: int | None = None
         self._draw: Any = None
         self._take: Callable[[], Any] | None = None
 
@@ -155,7 +157,8 @@ class Nursery:
         self._weights.append(self._whole[1])
         self._seedlings.append(tree)
         self._seeds.append(seed)
-        if not self.patient or len(self._seedlings) >= self._batch(len(soil[1].values)):
+        is_full = weights is not None and len(self._seedlings) >= self._batch(len(weights))
+        if is_full or not self.patient:
             self.grow()
 
     def _threads(self, values: int) -> int:
@@ -177,6 +180,8 @@ class Nursery:
             targets.values,
             _stacked(weights),
             np.array(seeds, dtype=np.int64),
+            bootstraps=None if self.draws is None else [tree.random_state for tree in seedlings],
+            draws=self.draws or 0,
             criterion=criterion,
             n_classes=targets.n_classes,
             monotonic_cst=constraints,
