@@ -16,7 +16,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
         : Exact<Tally>(growth), missing_sums_(tally_.none()), codes_(columns_.n + row_slack),
           known_tags_(columns_.n + row_slack),
           level_counts_(columns_.levels ? most_levels * tally_.counters : 0),
-          words_(words(columns_)), nodes_(words(columns_)) {
+          words_(words(columns_)), nodes_(words(columns_)), wide_(wide_words(growth)) {
         std::fill_n(level_numbers_, most_levels, -1);
     }
 
@@ -116,6 +116,11 @@ template <class Tally> class BestExact final : public Exact<Tally> {
                 return true;
             }
         }
+        if (has_wide(feature)) {
+            const Wide& wide = this->wide(feature);
+            if (!(wide.varying >> columns_.bit[feature] % 64 & 1)) return false;
+            return try_sides(feature, sides_by_bit(feature));
+        }
         if (column.has_two_values()) return try_binary(column, feature);
         const bool may_merge = may_count() && !column.missing && column.common != no_code &&
                                tally_.can_merge(this->tree_weight_);
@@ -169,12 +174,45 @@ template <class Tally> class BestExact final : public Exact<Tally> {
             best_ = {found.proxy, bit_features_[found.which], 0, 2, found.left, false, false, {}};
     }
 
+    // What all rows of a node have of 64 features of two values: read once for those that are drawn.
+    struct Wide {
+        std::vector<std::uint64_t> of;
+        std::uint64_t varying = 0;
+        std::int64_t node = 0;
+    };
+    // Not if most words would be read for one feature or none.
+    bool has_wide(ptrdiff_t feature) const {
+        return !wide_.empty() && columns_.bit[feature] >= 0 && !is_categorical(feature);
+    }
+    static std::size_t wide_words(const Growth& growth) {
+        const ptrdiff_t count = words(*growth.columns);
+        return growth.max_features >= 2 * count ? static_cast<std::size_t>(count) : 0;
+    }
+    Wide& wide(ptrdiff_t feature) {
+        const ptrdiff_t number = columns_.bit[feature] / 64;
+        Wide& word = wide_[number];
+        if (word.node == node_) return word;
+        word.node = node_;
+        word.of.resize(columns_.n + row_slack);
+        word.varying = kernels_.gather_words(columns_.bits + number * columns_.n, this->rows(),
+                                             size(), word.of.data());
+        return word;
+    }
+    // How many go left, by sides_.
+    ptrdiff_t sides_by_bit(ptrdiff_t feature) {
+        return kernels_.without_bit(wide(feature).of.data(), size(), columns_.bit[feature] % 64,
+                                    sides_.data());
+    }
+
     // There is one split to score.
     bool try_binary(const Column& column, ptrdiff_t feature) {
         const ptrdiff_t n_left =
             kernels_.up_to(column, this->rows(), size(), 0, no_code, sides_.data());
+        if (n_left == 0 || n_left == size() || !column.apart(0, 3)) return false;
+        return try_sides(feature, n_left);
+    }
+    bool try_sides(ptrdiff_t feature, ptrdiff_t n_left) {
         const ptrdiff_t n_right = size() - n_left;
-        if (n_left == 0 || n_right == 0 || !column.apart(0, 3)) return false;
         if (n_left < growth_.min_samples_leaf || n_right < growth_.min_samples_leaf) return true;
         tally_.sum_left(sides_.data(), this->tags(), size(), this->left_);
         tally_.subtract(total_, this->left_, this->right_);
@@ -437,7 +475,10 @@ template <class Tally> class BestExact final : public Exact<Tally> {
     void carry_out_numbers(const Column& column, Split& split) {
         const std::uint32_t last = best_.lower | 1;  // whose value is that of `lower`
         const std::uint32_t missing = best_.missing_left ? column.missing_code() : no_code;
-        kernels_.up_to(column, this->rows(), size(), last, missing, sides_.data());
+        if (has_wide(best_.feature))
+            sides_by_bit(best_.feature);
+        else
+            kernels_.up_to(column, this->rows(), size(), last, missing, sides_.data());
         split.position = this->divide();
         split.threshold =
             best_.upper == nothing ? std::numeric_limits<double>::infinity() : between(column);
@@ -451,6 +492,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
     std::int32_t level_numbers_[most_levels];
     std::vector<FewBits> words_;       // of the columns' bits, for a node of few rows
     std::vector<std::int64_t> nodes_;  // for which one
+    std::vector<Wide> wide_;           // the same for a node of any number of rows
     std::int64_t node_ = 0;
     FewBit bits_[most_bits];
     ptrdiff_t bit_features_[most_bits];

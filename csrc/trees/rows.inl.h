@@ -53,6 +53,34 @@ ptrdiff_t codes_up_to(const Code* x, const std::int32_t* rows, ptrdiff_t m, std:
     return count;
 }
 
+inline std::uint64_t gather_words_block(const std::uint64_t* words, const std::int32_t* rows,
+                                        ptrdiff_t m, std::uint64_t* out) {
+    const __m512i one = _mm512_set1_epi64(static_cast<long long>(words[rows[0]]));
+    __m512i varying = _mm512_setzero_si512();
+    for (ptrdiff_t i = 0; i < m; i += 8) {
+        const auto there = static_cast<__mmask8>(lanes_from(i, m));
+        const __m256i row = _mm256_loadu_si256((const __m256i*)(rows + i));
+        const __m512i word = _mm512_mask_i32gather_epi64(one, there, row, words, 8);
+        _mm512_storeu_si512(out + i, word);
+        varying = _mm512_or_si512(varying, _mm512_xor_si512(word, one));
+    }
+    return static_cast<std::uint64_t>(_mm512_reduce_or_epi64(varying));
+}
+
+inline ptrdiff_t without_bit_block(const std::uint64_t* words, ptrdiff_t m, int number,
+                                   std::uint8_t* left) {
+    const __m512i bit = _mm512_set1_epi64(static_cast<long long>(1ull << number));
+    ptrdiff_t count = 0;
+    for (ptrdiff_t i = 0; i < m; i += row_lanes) {
+        const unsigned low = _mm512_testn_epi64_mask(_mm512_loadu_si512(words + i), bit);
+        const unsigned high = _mm512_testn_epi64_mask(_mm512_loadu_si512(words + i + 8), bit);
+        const __mmask16 without = lanes_from(i, m) & static_cast<__mmask16>(low | high << 8);
+        _mm_storeu_si128((__m128i*)(left + i), _mm_maskz_set1_epi8(without, 1));
+        count += count_bits(without);
+    }
+    return count;
+}
+
 template <class Code>
 ptrdiff_t uncommon_codes(const Code* x, std::uint32_t common, const std::int32_t* rows,
                          const std::uint32_t* tags, ptrdiff_t m, std::uint32_t* codes,
@@ -265,6 +293,27 @@ ptrdiff_t codes_up_to(const Code* x, const std::int32_t* rows, ptrdiff_t m, std:
     for (ptrdiff_t i = 0; i < m; ++i) {
         const std::uint32_t code = x[rows[i]];
         count += left[i] = (code <= last) | (code == other);
+    }
+    return count;
+}
+
+inline std::uint64_t gather_words_block(const std::uint64_t* words, const std::int32_t* rows,
+                                        ptrdiff_t m, std::uint64_t* out) {
+    const std::uint64_t one = words[rows[0]];
+    std::uint64_t varying = 0;
+    for (ptrdiff_t i = 0; i < m; ++i) {
+        out[i] = words[rows[i]];
+        varying |= out[i] ^ one;
+    }
+    return varying;
+}
+
+inline ptrdiff_t without_bit_block(const std::uint64_t* words, ptrdiff_t m, int number,
+                                   std::uint8_t* left) {
+    ptrdiff_t count = 0;
+    for (ptrdiff_t i = 0; i < m; ++i) {
+        left[i] = static_cast<std::uint8_t>(~words[i] >> number & 1);
+        count += left[i];
     }
     return count;
 }

@@ -26,6 +26,8 @@ namespace fastml {
      isa::bound_many_block,          \
      isa::range_block,               \
      isa::up_to_block,               \
+     isa::gather_words_block,        \
+     isa::without_bit_block,         \
      isa::uncommon_block,            \
      isa::gather_range_block,        \
      isa::pair_sums_block,           \

@@ -38,6 +38,12 @@ struct SearchKernels {
     // left (m) = 1 where the code of a row is at most `last`, or `other`; their sum.
     std::ptrdiff_t (*up_to)(const Column& column, const std::int32_t* rows, std::ptrdiff_t m,
                             std::uint32_t last, std::uint32_t other, std::uint8_t* left);
+    // out (m) = words[rows]; returns the bits that are not the same in all of them. m >= 1.
+    std::uint64_t (*gather_words)(const std::uint64_t* words, const std::int32_t* rows,
+                                  std::ptrdiff_t m, std::uint64_t* out);
+    // left (m) = 1 where a word has not the bit of this number; their sum.
+    std::ptrdiff_t (*without_bit)(const std::uint64_t* words, std::ptrdiff_t m, int number,
+                                  std::uint8_t* left);
     // Codes and tags of those of rows (m), with `tags` (m), whose code is not `common`; their number.
     std::ptrdiff_t (*uncommon)(const Column& column, const std::int32_t* rows,
                                const std::uint32_t* tags, std::ptrdiff_t m, std::uint32_t* codes,
