@@ -98,6 +98,8 @@ class ClassTally {
         }
         return count;
     }
+    // TargetTally's; here rows that have been moved are as quick to add.
+    static bool sum_sides(const std::uint8_t*, std::ptrdiff_t, Sums&) { return false; }
     // Of the node that was entered last, if it has few rows: whether exact_few.h is for it.
     bool has_few() const { return has_few_; }
     const FewClasses& few_points() const { return few_; }

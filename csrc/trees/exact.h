@@ -72,9 +72,10 @@ template <class Tally> class Exact : public Splitter {
         evaluate_left(impurity, split);
     }
 
-    // The split's impurities; its rows have been moved.
+    // The split's impurities; its rows have been moved by sides_.
     void evaluate(double impurity, Split& split) {
-        tally_.sum(tags(), split.position - start_, left_);
+        if (!tally_.sum_sides(sides_.data(), size(), left_))
+            tally_.sum(tags(), split.position - start_, left_);
         evaluate_left(impurity, split);
     }
     // The same, if the left side has been added up.

@@ -212,21 +212,16 @@ inline ptrdiff_t move_left_block(const std::uint8_t* left, std::int32_t* rows, s
     return n_left;
 }
 
-inline void target_sums_left_block(const std::uint8_t* left, const double* weights,
-                                   const double* targets, ptrdiff_t m, double* weight,
-                                   double* target) {
-    __m512d w = _mm512_setzero_pd(), wy = w;
+// Adds wait for each other: the two halves of a vector of sides have sums of their own.
+inline double sum_left_block(const std::uint8_t* left, const double* x, ptrdiff_t m) {
+    __m512d low = _mm512_setzero_pd(), high = low;
     for (ptrdiff_t i = 0; i < m; i += row_lanes) {
         const unsigned there = lanes_left(left, i, m);
-        for (int half = 0; half < 2; ++half) {
-            const auto taken = static_cast<__mmask8>(there >> 8 * half);
-            const ptrdiff_t at = i + 8 * half;
-            w = _mm512_add_pd(w, _mm512_maskz_loadu_pd(taken, weights + at));
-            wy = _mm512_add_pd(wy, _mm512_maskz_loadu_pd(taken, targets + at));
-        }
+        low = _mm512_add_pd(low, _mm512_maskz_loadu_pd(static_cast<__mmask8>(there), x + i));
+        high = _mm512_add_pd(high,
+                             _mm512_maskz_loadu_pd(static_cast<__mmask8>(there >> 8), x + i + 8));
     }
-    *weight = _mm512_reduce_add_pd(w);
-    *target = _mm512_reduce_add_pd(wy);
+    return _mm512_reduce_add_pd(_mm512_add_pd(low, high));
 }
 
 #else
@@ -260,17 +255,16 @@ inline ptrdiff_t move_left_block(const std::uint8_t* left, std::int32_t* rows, s
     return n_left;
 }
 
-inline void target_sums_left_block(const std::uint8_t* left, const double* weights,
-                                   const double* targets, ptrdiff_t m, double* weight,
-                                   double* target) {
-    double w = 0, wy = 0;
-#pragma omp simd reduction(+ : w, wy)
-    for (ptrdiff_t i = 0; i < m; ++i) {
-        w += left[i] ? weights[i] : 0.0;
-        wy += left[i] ? targets[i] : 0.0;
+inline double sum_left_block(const std::uint8_t* left, const double* x, ptrdiff_t m) {
+    double sum = 0;
+    if (!left) {
+#pragma omp simd reduction(+ : sum)
+        for (ptrdiff_t i = 0; i < m; ++i) sum += x[i];
+        return sum;
     }
-    *weight = w;
-    *target = wy;
+#pragma omp simd reduction(+ : sum)
+    for (ptrdiff_t i = 0; i < m; ++i) sum += left[i] ? x[i] : 0.0;
+    return sum;
 }
 
 inline void range_block(const std::uint32_t* codes, ptrdiff_t m, std::uint32_t* least,

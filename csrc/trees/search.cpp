@@ -37,7 +37,7 @@ namespace fastml {
      isa::move_left_block,           \
      isa::scan_pair_block,           \
      isa::scan_classes_block,        \
-     isa::target_sums_left_block}
+     isa::sum_left_block}
 
 const SearchKernels& search_kernels() {
 #if FML_X86_REGIONS

@@ -75,9 +75,8 @@ struct SearchKernels {
     void (*scan_pair)(const Scan& scan, std::uint32_t* w, std::uint32_t* second, Queue& queue);
     void (*scan_classes)(const Scan& scan, int bits, std::ptrdiff_t n_classes,
                          const std::uint32_t* total, std::uint32_t* left, Queue& queue);
-    // Sums of weights and targets (m) of those with left (m), in any order.
-    void (*target_sums_left)(const std::uint8_t* left, const double* weights, const double* targets,
-                             std::ptrdiff_t m, double* weight, double* target);
+    // The sum of x (m) over those with left (m), or over all if it is null, in any order.
+    double (*sum_left)(const std::uint8_t* left, const double* x, std::ptrdiff_t m);
 };
 
 const SearchKernels& search_kernels();

@@ -24,8 +24,8 @@ class TargetTally {
     static constexpr bool scans = false;
 
     TargetTally(const Growth& growth, const SearchKernels& kernels)
-        : kernels_(kernels), points_(growth.columns->n + 1), weights_(side_by_side),
-          targets_(side_by_side) {}
+        : kernels_(kernels), points_(growth.columns->n + 1), weights_(growth.columns->n),
+          targets_(growth.columns->n), squares_(growth.columns->n) {}
 
     // All products are whole multiples of a power of two, and their sums below 2^53 of it.
     static bool fits(const Growth& growth, const Weights& weights) {
@@ -59,11 +59,21 @@ class TargetTally {
     void enter(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) {
         has_few_ = m <= few;
         if (has_few_) return enter_few(tags, m, sums);
-        sum(tags, m, sums);
-        for (std::ptrdiff_t i = 0; i < m && m <= side_by_side; ++i) {
-            weights_[i] = points_[tags[i]].w;
-            targets_[i] = points_[tags[i]].wy;
+        for (std::ptrdiff_t i = 0; i < m; ++i) {
+            const Sums& point = points_[tags[i]];
+            weights_[i] = point.w;
+            targets_[i] = point.wy;
+            squares_[i] = point.wyy;
         }
+        sum_sides(nullptr, m, sums);
+    }
+    // Of those that are `left`, or of all if it is null, in the order in which the node was entered;
+    // whether it has more than few.
+    bool sum_sides(const std::uint8_t* left, std::ptrdiff_t m, Sums& sums) const {
+        if (has_few_) return false;
+        sum_left(left, nullptr, m, sums);
+        sums.wyy = kernels_.sum_left(left, squares_.data(), m);
+        return true;
     }
     double weight(const Sums& sums) const { return sums.w; }
     double impurity(const Sums& sums, double) const {
@@ -88,17 +98,10 @@ class TargetTally {
         sums = all;
     }
     // Of the node that was entered last; nothing asks for the squares.
-    void sum_left(const std::uint8_t* left, const std::uint32_t* tags, std::ptrdiff_t m,
+    void sum_left(const std::uint8_t* left, const std::uint32_t*, std::ptrdiff_t m,
                   Sums& sums) const {
-        if (m <= side_by_side)
-            return kernels_.target_sums_left(left, weights_.data(), targets_.data(), m, &sums.w,
-                                             &sums.wy);
-        sums = {};
-        for (std::ptrdiff_t i = 0; i < m; ++i) {
-            const double taken = left[i];
-            sums.w += taken * points_[tags[i]].w;
-            sums.wy += taken * points_[tags[i]].wy;
-        }
+        sums.w = kernels_.sum_left(left, weights_.data(), m);
+        sums.wy = kernels_.sum_left(left, targets_.data(), m);
     }
     // A row that stands for all that have these sums, until the next one; see ClassTally.
     static bool can_merge(double) { return true; }
@@ -155,8 +158,6 @@ class TargetTally {
     }
 
   private:
-    static constexpr std::ptrdiff_t side_by_side = 1 << 12;
-
     void enter_few(const std::uint32_t* tags, std::ptrdiff_t m, Sums& sums) {
         if (m == 1) {  // a leaf
             sums = points_[*tags];
@@ -178,8 +179,8 @@ class TargetTally {
     }
 
     const SearchKernels& kernels_;
-    std::vector<Sums> points_;               // (n), and one that stands for others
-    std::vector<double> weights_, targets_;  // of the node's rows, if they are no more
+    std::vector<Sums> points_;                         // (n), and one that stands for others
+    std::vector<double> weights_, targets_, squares_;  // of the node's rows
     FewTargets few_;
     bool has_few_ = false;
     Sums total_;
