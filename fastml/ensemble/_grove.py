@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.ensemble._forest import BaseForest, ForestClassifier, ForestRegressor
-from sklearn.utils.multiclass import check_classification_targets
 
 from fastml._runtime.callbacks import Task, fit_context, fit_task
 from fastml._runtime.dispatch import accelerated
@@ -18,7 +17,7 @@ from fastml.tree._grown import labels_of, refusal_of, shares_of
 from fastml.tree._nursery import raising
 from fastml.tree._packed import decision_path, forest_of, packed_forest
 from fastml.tree._queries import plain_query, require
-from fastml.tree._targets import classes_and_codes
+from fastml.tree._targets import checked_classes
 
 
 def own_tree(tree: Any) -> Any:
@@ -137,10 +136,8 @@ class Votes(OutOfBag):
     def _validate_y_class_weight(self, y, *sample_weight):
         if self.class_weight is not None or y.shape[1] > 1:
             return super()._validate_y_class_weight(y, *sample_weight)
-        check_classification_targets(y)
-        classes, codes = classes_and_codes(y[:, 0])
+        [(classes, codes)] = checked_classes(y)
         self.classes_, self.n_classes_ = [classes], [len(classes)]
-        # Before scikit-learn 1.7 weights were none of its arguments, and none of its results.
         return codes.reshape(-1, 1), None
 
     @documented_by(ForestClassifier.predict)

@@ -38,8 +38,7 @@ class Targets:
         self.n_classes: np.ndarray | None = None
         self._class_weights: list[tuple[Any, np.ndarray]] = []
         if classification:
-            check_classification_targets(y)
-            pairs = [classes_and_codes(column) for column in y.T]
+            pairs = checked_classes(y)
             self.classes = [classes for classes, _ in pairs]
             self.n_classes = np.array([len(classes) for classes in self.classes], dtype=np.intp)
             y = np.stack([codes.ravel() for _, codes in pairs], axis=1)
@@ -65,16 +64,29 @@ class Targets:
         return weights
 
 
-def classes_and_codes(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The classes and the code of each row; small whole numbers need not be sorted."""
-    if column.dtype.kind in "iuf" and column.min() >= 0 and column.max() < _MOST_COUNTED:
-        codes = column.astype(np.intp)
-        if (codes == column).all():
-            there = np.bincount(codes) > 0
-            if not there.all():
-                codes = (np.cumsum(there) - 1)[codes]
-            return np.flatnonzero(there).astype(column.dtype), codes
-    return np.unique(column, return_inverse=True)
+def checked_classes(y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The classes and the codes of each column of y, with scikit-learn's errors and warnings.
+
+    A column of few whole numbers gives rise to neither: it is not sorted to find out.
+    """
+    small = _small_classes(y[:, 0]) if y.shape[1] == 1 else None
+    if small is not None and 2 * len(small[0]) < len(y):
+        return [small]
+    check_classification_targets(y)
+    return [_small_classes(column) or np.unique(column, return_inverse=True) for column in y.T]
+
+
+def _small_classes(column: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """The classes and the code of each row, if classes are small whole numbers."""
+    if column.dtype.kind not in "iuf" or not (column.min() >= 0 and column.max() < _MOST_COUNTED):
+        return None
+    codes = column.astype(np.intp)
+    if not (codes == column).all():
+        return None
+    there = np.bincount(codes) > 0
+    if not there.all():
+        codes = (np.cumsum(there) - 1)[codes]
+    return np.flatnonzero(there).astype(column.dtype), codes
 
 
 class Limits(NamedTuple):
