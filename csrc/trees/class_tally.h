@@ -103,6 +103,12 @@ class ClassTally {
     // Of the node that was entered last, if it has few rows: whether exact_few.h is for it.
     bool has_few() const { return has_few_; }
     const FewClasses& few_points() const { return few_; }
+    // Enters a node below, of some of these rows.
+    void enter_part(std::uint32_t rows, Sums& sums) {
+        few_.total = fastml::sum_few(few_, rows);
+        unpack(few_.total, sums);
+        few_.total_w = weight(sums);
+    }
     void sum_few(std::uint32_t rows, Sums& sums) const {
         unpack(fastml::sum_few(few_, rows), sums);
     }

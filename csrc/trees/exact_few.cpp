@@ -30,18 +30,6 @@ std::ptrdiff_t move_few(std::uint32_t left, std::int32_t* rows, std::uint32_t* t
     return block(left, rows, tags, m);
 }
 
-FewSide side_few(const float* values, std::ptrdiff_t m, float threshold, bool missing_left,
-                 const FewClasses& classes, std::ptrdiff_t least_rows, double least) noexcept {
-    static const auto block = FML_PICK(side_few_block<FewClasses>);
-    return block(values, m, threshold, missing_left, classes, least_rows, least);
-}
-
-FewSide side_few(const float* values, std::ptrdiff_t m, float threshold, bool missing_left,
-                 const FewTargets& targets, std::ptrdiff_t least_rows, double least) noexcept {
-    static const auto block = FML_PICK(side_few_block<FewTargets>);
-    return block(values, m, threshold, missing_left, targets, least_rows, least);
-}
-
 void take_bits(const std::uint64_t* words, const std::int32_t* rows, std::ptrdiff_t m,
                FewBits& out) noexcept {
     static const auto block = FML_PICK(take_bits_block);

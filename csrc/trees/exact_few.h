@@ -24,11 +24,6 @@ struct FewTargets {
 };
 
 // Rows are told by bits, in the order of the node. A proxy of -infinity: too little is on a side.
-struct FewSide {
-    double proxy;
-    std::uint32_t left;
-    int n_left;
-};
 struct FewSplit {
     enum Kind { constant, close, varied } kind;  // close: some values are nearer than near_value
     double proxy;
@@ -71,10 +66,4 @@ FewBest best_bit(const FewBit* bits, int count, std::ptrdiff_t m, const FewClass
                  std::ptrdiff_t least_rows, double least) noexcept;
 FewBest best_bit(const FewBit* bits, int count, std::ptrdiff_t m, const FewTargets& targets,
                  std::ptrdiff_t least_rows, double least) noexcept;
-// The split of values (few) by a threshold: those that are NaN are left if `missing_left`.
-FewSide side_few(const float* values, std::ptrdiff_t m, float threshold, bool missing_left,
-                 const FewClasses& classes, std::ptrdiff_t least_rows, double least) noexcept;
-FewSide side_few(const float* values, std::ptrdiff_t m, float threshold, bool missing_left,
-                 const FewTargets& targets, std::ptrdiff_t least_rows, double least) noexcept;
-
 }  // namespace fastml

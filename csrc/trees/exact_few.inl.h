@@ -302,17 +302,6 @@ inline std::ptrdiff_t move_few_block(std::uint32_t left, std::int32_t* rows, std
     return n_left;
 }
 
-template <class Rows>
-FewSide side_few_block(const float* values, std::ptrdiff_t m, float threshold, bool missing_left,
-                       const Rows& rows, std::ptrdiff_t least_rows, double least) {
-    const __m512 value = _mm512_loadu_ps(values), bound = _mm512_set1_ps(threshold);
-    const __mmask16 there = first<std::uint32_t>(m);
-    const __mmask16 left = missing_left ? _mm512_mask_cmp_ps_mask(there, value, bound, _CMP_NGT_UQ)
-                                        : _mm512_mask_cmp_ps_mask(there, value, bound, _CMP_LE_OQ);
-    auto sums = sums_of(rows);
-    return {score_side(sums, left, m, least_rows, least), left, count_bits(left)};
-}
-
 #else
 class ClassSums {
   public:
@@ -456,22 +445,6 @@ inline std::ptrdiff_t move_few_block(std::uint32_t left, std::int32_t* rows, std
     std::copy_n(right_rows, n_right, rows + n_left);
     std::copy_n(right_tags, n_right, tags + n_left);
     return n_left;
-}
-
-template <class Rows>
-FewSide side_few_block(const float* values, std::ptrdiff_t m, float threshold, bool missing_left,
-                       const Rows& rows, std::ptrdiff_t least_rows, double least) {
-    FewSide side{-std::numeric_limits<double>::infinity(), 0, 0};
-    auto sums = sums_of(rows);
-    for (std::ptrdiff_t i = 0; i < m; ++i) {
-        const float value = values[i];
-        if (!(value <= threshold || (missing_left && value != value))) continue;
-        side.left |= 1u << i;
-        ++side.n_left;
-        sums.add(static_cast<std::uint32_t>(i));
-    }
-    if (side.n_left >= least_rows && m - side.n_left >= least_rows) side.proxy = sums.score(least);
-    return side;
 }
 #endif
 

@@ -1,5 +1,6 @@
 // Random splits where sums are exact in any order.
 #include "trees/exact.h"
+#include "trees/random_few.h"
 
 namespace fastml {
 
@@ -10,17 +11,38 @@ namespace {
 template <class Tally> class RandomExact final : public Exact<Tally> {
   public:
     explicit RandomExact(const Growth& growth)
-        : Exact<Tally>(growth), values_(columns_.n + row_slack) {}
+        : Exact<Tally>(growth), values_(columns_.n + row_slack), trials_(columns_),
+          present_(columns_.n) {}
+
+    void plant(const Weights& weights, std::uint32_t seed) override {
+        Exact<Tally>::plant(weights, seed);
+        block_end_ = 0;
+    }
+    void begin(ptrdiff_t start, ptrdiff_t end) override {
+        if (start >= block_start_ && end <= block_end_) {
+            start_ = start;
+            end_ = end;
+            tally_.enter_part(present_[start], total_);
+            weight_ = tally_.weight(total_);
+            return;
+        }
+        Exact<Tally>::begin(start, end);
+        block_end_ = 0;
+        if (size() == 1 || !tally_.has_few()) return;
+        trials_.block.take(this->rows(), size());
+        block_start_ = start;
+        block_end_ = end;
+        present_[start] = static_cast<std::uint16_t>((1u << size()) - 1);
+    }
 
     Split split(Inherited& inherited) override {
+        if (block_end_) return split_few(inherited);
         Split best{end_};
         best_proxy_ = -std::numeric_limits<double>::infinity();
         inherited.constants = draw_.each(random_, inherited.constants, [&](ptrdiff_t feature) {
             return try_feature(feature, best);
         });
-        if (best.position < end_ && tally_.has_few()) {
-            this->carry_out_few(best_left_, inherited.impurity, best);
-        } else if (best.position < end_) {
+        if (best.position < end_) {
             float low, high;
             gather(best.feature, &low, &high);
             side(best);
@@ -42,8 +64,35 @@ template <class Tally> class RandomExact final : public Exact<Tally> {
     using Exact<Tally>::right_;
     using Exact<Tally>::start_;
     using Exact<Tally>::end_;
+    using Exact<Tally>::weight_;
     using Exact<Tally>::size;
     using Exact<Tally>::sides_;
+
+    // Of a node in the block, whose rows stay where they are: present_ tells which are on what side.
+    Split split_few(Inherited& inherited) {
+        const std::uint32_t present = present_[start_];
+        const FewPart part{present, size(), trials_.block.size, growth_.min_samples_leaf,
+                           this->least_};
+        inherited.constants = trials_.search(
+            random_, draw_, inherited.constants, present, size(),
+            [&](const FewSides& sides) { return choose_side(sides, part, tally_.few_points()); });
+        Split best{end_};
+        if (!trials_.has_found()) return best;
+        const std::uint32_t left = left_few(trials_.side(), present);
+        ptrdiff_t n_left = 0;
+        for (ptrdiff_t i = 0; i < few; ++i) n_left += left >> i & 1;
+        trials_.set(best, start_, n_left, size());
+        if (growth_.max_leaf_nodes >= 0) {  // the children are split after nodes of other blocks
+            this->carry_out_few(left, inherited.impurity, best);
+            block_end_ = 0;
+            return best;
+        }
+        present_[start_] = static_cast<std::uint16_t>(left);
+        present_[best.position] = static_cast<std::uint16_t>(present & ~left);
+        tally_.sum_few(left, left_);
+        this->evaluate_left(inherited.impurity, best);
+        return best;
+    }
 
     // The node's values, how many of them are missing, and the range of the others.
     ptrdiff_t gather(ptrdiff_t feature, float* low, float* high) {
@@ -66,37 +115,27 @@ template <class Tally> class RandomExact final : public Exact<Tally> {
         split.threshold = random_.uniform(low, high);
         split.missing_go_left = n_missing > 0 && random_.integer(0, 2);
         if (split.threshold == high) split.threshold = low;
-        if (tally_.has_few()) {
-            const FewSide side =
-                side_few(values_.data(), size(), round_down(split.threshold), split.missing_go_left,
-                         tally_.few_points(), growth_.min_samples_leaf, this->least_);
-            if (!(side.proxy > best_proxy_)) return true;
-            best_left_ = side.left;
-            take(split, side.proxy, side.n_left, n_missing, best);
-            return true;
-        }
-        const ptrdiff_t n_left = side(split);
-        const ptrdiff_t n_right = size() - n_left;
+        const ptrdiff_t n_left = side(split), n_right = size() - n_left;
         if (n_left < growth_.min_samples_leaf || n_right < growth_.min_samples_leaf) return true;
         tally_.sum_left(sides_.data(), this->tags(), size(), left_);
         tally_.subtract(total_, left_, right_);
         if (tally_.weight(left_) < this->least_ || tally_.weight(right_) < this->least_)
             return true;
         const double proxy = tally_.proxy(left_, right_);
-        if (proxy > best_proxy_) take(split, proxy, n_left, n_missing, best);
+        if (proxy > best_proxy_) {
+            best = split;
+            best.position = start_ + n_left;
+            if (n_missing == 0) best.missing_go_left = n_left > n_right;
+            best_proxy_ = proxy;
+        }
         return true;
-    }
-    void take(const Split& split, double proxy, ptrdiff_t n_left, ptrdiff_t n_missing,
-              Split& best) {
-        best = split;
-        best.position = start_ + n_left;
-        if (n_missing == 0) best.missing_go_left = 2 * n_left > size();
-        best_proxy_ = proxy;
     }
 
     std::vector<float> values_;
     double best_proxy_ = 0;
-    std::uint32_t best_left_ = 0;  // its rows, if there are few; see exact_few.h
+    FewTrials trials_;
+    ptrdiff_t block_start_ = 0, block_end_ = 0;  // its place; it ends at zero if there is none
+    std::vector<std::uint16_t> present_;         // by start: which rows of the block a node has
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "trees/few.h"
+#include "trees/few_replay.h"
 #include "trees/search.h"
 #include "trees/sequential.h"
 #include "trees/sparse_order.h"
@@ -70,19 +70,12 @@ class RandomScan : public Sequential {
         const ptrdiff_t count = forward ? n_left : m - n_left;
         const double sign = forward ? 1.0 : -1.0;
         double w = forward ? 0.0 : total_w, left = forward ? 0.0 : total;
-        const auto add_all = [&](const auto* row, const Point* points) {
-            // Zeros change nothing, and so short a loop had better be as long for each feature.
-            const ptrdiff_t length = m <= few ? m / 2 : count, step = forward ? 1 : -1;
-            row += forward ? 0 : m - 1;
-            for (ptrdiff_t i = 0; i < length; ++i, row += step) {
-                w += i < count ? sign * points[*row].w : 0.0;
-                left += i < count ? sign * points[*row].wy : 0.0;
-            }
-        };
-        if (is_small_)
-            add_all(small_.order, small_.points);
-        else
-            add_all(&rows_[start_], points_.data());
+        const ptrdiff_t step = forward ? 1 : -1;
+        const std::int32_t* row = &rows_[forward ? start_ : end_ - 1];
+        for (ptrdiff_t i = 0; i < count; ++i, row += step) {
+            w += sign * points_[*row].w;
+            left += sign * points_[*row].wy;
+        }
         const double rest = total_w - w, right = total - left;
         if (w < growth_.min_weight_leaf || rest < growth_.min_weight_leaf) return false;
         const double proxy = left * left / w + right * right / rest;
@@ -101,18 +94,9 @@ class RandomScan : public Sequential {
         divide(split);
     }
 
-    void take_few() {
-        is_small_ = adds_itself_ && end_ - start_ <= few;
-        if (is_small_) small_.take(&rows_[start_], end_ - start_, points_.data());
-    }
-
-    bool is_small_ = false;
-    FewRows small_;
     std::vector<std::uint8_t> left_;
     ReplayScratch scratch_;
     const SearchKernels& kernels_;
-
-  private:
     const bool adds_itself_;
     std::vector<Point> points_;
 };
@@ -120,41 +104,56 @@ class RandomScan : public Sequential {
 class DenseRandom final : public RandomScan {
   public:
     explicit DenseRandom(const Growth& growth)
-        : RandomScan(growth), values_(columns_.n + row_slack) {}
+        : RandomScan(growth), values_(columns_.n + row_slack) {
+        if (adds_itself_) few_ = std::make_unique<FewReplay>(growth);
+    }
 
+    void plant(const Weights& weights, std::uint32_t seed) override {
+        RandomScan::plant(weights, seed);
+        if (!few_) return;
+        double w = 0;
+        for (const Point& point : points_) w += point.w;
+        few_->plant(w);
+    }
+    void begin(ptrdiff_t start, ptrdiff_t end) override {
+        has_few_ = few_ && end - start <= few;
+        if (!has_few_) return RandomScan::begin(start, end);
+        start_ = start;
+        few_->begin(start, end, &rows_[start], points_.data());
+    }
+    double weight() const override { return has_few_ ? few_->weight() : RandomScan::weight(); }
+    double impurity() const override {
+        return has_few_ ? few_->impurity() : RandomScan::impurity();
+    }
+    void value(double* out) const override {
+        if (!has_few_) return RandomScan::value(out);
+        *out = few_->value();
+    }
     Split split(Inherited& inherited) override {
-        take_few();
-        return RandomScan::split(inherited);
+        if (!has_few_) return RandomScan::split(inherited);
+        const Split split = few_->split(random_, draw_, inherited);
+        // Best first, the children are split after nodes of other blocks.
+        if (growth_.max_leaf_nodes >= 0) few_->put_back(&rows_[start_]);
+        return split;
     }
 
   private:
     ptrdiff_t load(ptrdiff_t feature, float* low, float* high) override {
-        loaded_ = feature;
-        const std::int32_t* rows = is_small_ ? small_.rows : &rows_[start_];
         const float* x = columns_.raw + feature * columns_.n;
-        return kernels_.gather_range(x, rows, end_ - start_, values_.data(), low, high);
+        return kernels_.gather_range(x, &rows_[start_], end_ - start_, values_.data(), low, high);
     }
     ptrdiff_t divide(const Split& split) override {
         const ptrdiff_t m = end_ - start_;
         const float threshold = round_down(split.threshold);
-        if (is_small_)
-            return start_ +
-                   replay_few(small_.order, values_.data(), m, threshold, split.missing_go_left);
         const ptrdiff_t n_left =
             kernels_.side(values_.data(), m, threshold, split.missing_go_left, left_.data());
         replay_partition(&rows_[start_], left_.data(), m, scratch_);
         return start_ + n_left;
     }
-    bool must_partition(const Split& best, ptrdiff_t last_feature) const override {
-        return is_small_ || RandomScan::must_partition(best, last_feature);
-    }
-    void partition(const Split& split) override {
-        if (split.feature != loaded_) RandomScan::partition(split);
-        if (is_small_) small_.put_back(&rows_[start_]);
-    }
 
-    ptrdiff_t loaded_ = -1;
     std::vector<float> values_;
+    std::unique_ptr<FewReplay> few_;  // null if the criterion is another
+    bool has_few_ = false;
 };
 
 class SparseRandom final : public RandomScan {

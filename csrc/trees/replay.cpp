@@ -25,12 +25,6 @@ std::ptrdiff_t replay_partition(std::int32_t* rows, const std::uint8_t* left, st
     return block(rows, left, m, scratch);
 }
 
-std::ptrdiff_t replay_few(std::uint32_t* order, const float* values, std::ptrdiff_t m,
-                          float threshold, bool missing_left) noexcept {
-    static const auto block = FML_PICK(replay_few_block);
-    return block(order, values, m, threshold, missing_left);
-}
-
 std::ptrdiff_t replay_sort_few(const void* column, int width, bool two_values,
                                const std::int32_t* rows, std::ptrdiff_t m, std::uint32_t* order,
                                std::uint32_t* codes, std::uint32_t* changes) noexcept {

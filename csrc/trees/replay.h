@@ -55,11 +55,6 @@ constexpr std::ptrdiff_t few = 16;
 // The most that introsort sorts by insertion.
 constexpr std::ptrdiff_t few_sorted = 15;
 
-// replay_partition of the order: left go those whose values (m) are at most the threshold, or are
-// NaN if `missing_left`. Values have row_slack more elements.
-std::ptrdiff_t replay_few(std::uint32_t* order, const float* values, std::ptrdiff_t m,
-                          float threshold, bool missing_left) noexcept;
-
 // Sorts the order of m <= few_sorted rows (few) by their codes in a column of `width` bytes a row,
 // with 3 bytes behind it, below 2^24; of `two_values` the lower one is zero. codes (few) become the
 // sorted ones, changes (few) the places where one differs from that before it; returns their number.

@@ -1,29 +1,5 @@
 // Nodes of few rows; see few.h.
 
-inline std::ptrdiff_t replay_few_block(std::uint32_t* order, const float* values, std::ptrdiff_t m,
-                                       float threshold, bool missing_left) {
-#ifdef FML_LANES
-    const __m512 value = _mm512_permutexvar_ps(_mm512_loadu_si512(order), _mm512_loadu_ps(values));
-    const __m512 bound = _mm512_set1_ps(threshold);
-    const __mmask16 there = first<std::uint32_t>(m);
-    const unsigned low = missing_left ? _mm512_mask_cmp_ps_mask(there, value, bound, _CMP_NGT_UQ)
-                                      : _mm512_mask_cmp_ps_mask(there, value, bound, _CMP_LE_OQ);
-    return low + 1 == 1u << m ? m : settle_few(order, m, low);
-#else
-    std::ptrdiff_t begin = 0, end = m;
-    while (begin < end) {
-        const std::uint32_t i = order[begin];
-        if (values[i] <= threshold || (missing_left && values[i] != values[i])) {
-            ++begin;
-        } else {
-            order[begin] = order[--end];
-            order[end] = i;
-        }
-    }
-    return end;
-#endif
-}
-
 constexpr int few_bits = 4;
 
 #ifdef FML_LANES

@@ -198,14 +198,13 @@ std::ptrdiff_t settle_low(K* a, std::ptrdiff_t M, const Low& is_low, const K* lo
 }
 
 #ifdef FML_LANES
-// The same for a[0..m) in one vector, not all of it low. Returns how many are. What is behind m is
-// read, and written as it was: a masked store cannot be forwarded to the load that follows.
-inline std::ptrdiff_t settle_few(std::uint32_t* a, std::ptrdiff_t m, unsigned low) {
+// The same for m elements of one vector, not all of it low; what is behind them stays.
+FML_INLINE __m512i settled(__m512i v, std::ptrdiff_t m, unsigned low) {
     using L = Lanes<std::uint32_t>;
     typedef L::Mask Mask;
     const int M = count_bits(low);
     const unsigned front = (1u << M) - 1;
-    const auto v = L::load(a), lanes = L::numbers();
+    const auto lanes = L::numbers();
     const auto moved_right = static_cast<Mask>(~low & front);
     const auto moved_left = static_cast<Mask>(low & ~front);
     // The first, from the front, of those that go right, and at the end the one at M.
@@ -222,8 +221,13 @@ inline std::ptrdiff_t settle_few(std::uint32_t* a, std::ptrdiff_t m, unsigned lo
     const unsigned end = 1u << (m - 1);
     out =
         L::choose(static_cast<Mask>((end - 1) & ~front), out, L::spread(shifted, backwards, taken));
-    out = _mm512_mask_broadcastd_epi32(out, static_cast<Mask>(end), _mm512_castsi512_si128(high));
-    L::store(a, out);
-    return M;
+    return _mm512_mask_broadcastd_epi32(out, static_cast<Mask>(end), _mm512_castsi512_si128(high));
+}
+// Of a[0..m); returns how many are low. What is behind m is read, and written as it was: a masked
+// store cannot be forwarded to the load that follows.
+inline std::ptrdiff_t settle_few(std::uint32_t* a, std::ptrdiff_t m, unsigned low) {
+    using L = Lanes<std::uint32_t>;
+    L::store(a, settled(L::load(a), m, low));
+    return count_bits(low);
 }
 #endif

@@ -54,10 +54,7 @@ class Sequential : public Splitter {
         finish(best);
         if (best.position < end_) {
             if (must_partition(best, last)) partition(best);
-            criterion_->settle(best.position);
-            criterion_->children_impurity(&best.left_impurity, &best.right_impurity);
-            best.improvement = criterion_->improvement(inherited.impurity, best.left_impurity,
-                                                       best.right_impurity);
+            evaluate(inherited, best);
         }
         inherited.constants = constants;
         return best;
@@ -69,6 +66,14 @@ class Sequential : public Splitter {
     virtual void finish(Split&) {}  // after the last feature
     virtual bool must_partition(const Split& best, std::ptrdiff_t last_feature) const = 0;
     virtual void partition(const Split& split) = 0;
+
+    // The split's rows have been moved.
+    void evaluate(const Inherited& inherited, Split& split) {
+        criterion_->settle(split.position);
+        criterion_->children_impurity(&split.left_impurity, &split.right_impurity);
+        split.improvement =
+            criterion_->improvement(inherited.impurity, split.left_impurity, split.right_impurity);
+    }
 
     // Whether rows [start, position) to the left are a better split; the criterion is at position.
     bool improves(std::ptrdiff_t feature, const Inherited& inherited) {

@@ -6,6 +6,7 @@
 
 #include "trees/exact_few.h"
 #include "trees/queue.h"
+#include "trees/random_few.h"
 #include "trees/search.h"
 #include "trees/splitter.h"
 #include "trees/tally.h"
@@ -112,14 +113,15 @@ class TargetTally {
     }
     bool has_few() const { return has_few_; }
     const FewTargets& few_points() const { return few_; }
+    void enter_part(std::uint32_t rows, Sums& sums) {
+        sum_few(rows, sums);
+        few_.total_w = sums.w;
+        few_.total_wy = sums.wy;
+    }
     void sum_few(std::uint32_t rows, Sums& sums) const {
-        sums = {};
-        for (std::ptrdiff_t i = 0; i < few; ++i) {
-            const double taken = rows >> i & 1;
-            sums.w += taken * few_.w[i];
-            sums.wy += taken * few_.wy[i];
-            sums.wyy += taken * few_.wyy[i];
-        }
+        double all[3];
+        fastml::sum_few(few_, rows, all);
+        sums = {all[0], all[1], all[2]};
     }
     void start(const Sums& total, const Sums* left) {
         total_ = total;
