@@ -15,6 +15,7 @@ from sklearn.svm import SVC
 
 import fastml
 from fastml import ensemble, tree
+from fastml.ensemble._weight_boosting import _Draws
 from fastml.tree import _nursery
 from fastml.tree._targets import whole
 
@@ -166,6 +167,23 @@ def test_boosting_on_rows_drawn_again_and_again(decimals, criterion):
         for library in (fastml, sklearn)
     ]
     assert_same_trees(*models)
+
+
+@pytest.mark.parametrize("n", [1, 2, 500, 4_001])
+@pytest.mark.parametrize("power", [0, 1, 30, 300])
+def test_rows_are_chosen_as_numpy_chooses_them(power, n):
+    p = np.random.default_rng(n).random(n) ** power
+    p[p < p.max() / 10] *= power < 30
+    p /= p.sum()
+    theirs, ours = np.random.RandomState(0), _Draws(np.random.RandomState(0)._bit_generator)
+    for _ in range(2):
+        expected = theirs.choice(np.arange(n), size=n, replace=True, p=p)
+        np.testing.assert_array_equal(
+            ours.choice(np.arange(n), size=n, replace=True, p=p), expected
+        )
+    assert ours.drawn.dtype == np.int64
+    with pytest.raises(ValueError, match="do not sum to 1"):
+        ours.choice(np.arange(n), size=n, replace=True, p=p / 2)
 
 
 def test_repeated_entries_are_added_up():

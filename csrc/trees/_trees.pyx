@@ -34,6 +34,10 @@ cdef extern from "trees/columns.h" namespace "fastml" nogil:
         const CColumns& columns() noexcept
         Py_ssize_t bytes() noexcept
 
+cdef extern from "trees/choice.h" namespace "fastml" nogil:
+    Status c_invert_cdf "fastml::invert_cdf"(
+        const double*, Py_ssize_t, const double*, Py_ssize_t, int64_t*) noexcept
+
 cdef extern from "trees/tree.h" namespace "fastml" nogil:
     cdef enum class CriterionName(int):
         gini
@@ -414,6 +418,17 @@ cdef class LevelForest:
             status = walk_levels(self.packed.data(), self.packed.size(), &X[0, 0], X.shape[0],
                                  self.d, self.width, sums, leaves, n_threads)
         check(status)
+
+
+def invert_cdf(
+    const double[::1] cdf,  # IN, ascending to 1
+    const double[::1] u,    # IN, in [0, 1)
+    int64_t[::1] out,       # OUT, np.searchsorted(cdf, u, side="right")
+):
+    cdef Status status
+    with nogil:
+        status = c_invert_cdf(&cdf[0], cdf.shape[0], &u[0], u.shape[0], &out[0])
+    check(status)
 
 
 # Orders of rows as scikit-learn's trees leave them, for tests.

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn import ensemble as stock
 
+from fastml._native.trees import invert_cdf
 from fastml._runtime.dispatch import Unsupported, accelerated, concede
 from fastml._runtime.docs import documented_by
 from fastml._runtime.threads import n_threads
@@ -46,9 +47,23 @@ class BoostedTrees(Seedbed):
 class _Draws(np.random.RandomState):
     """Random numbers that remember the rows which were chosen by them."""
 
-    def choice(self, *args, **kwargs):
-        self.drawn = np.asarray(super().choice(*args, **kwargs), dtype=np.int64)
+    def choice(self, a, size=None, replace=True, p=None):
+        """Choose of all rows, `a`, as NumPy does, which takes longer to search the sums of `p`."""
+        if not (replace and isinstance(size, int) and size > 0 and _is_plain(p)):
+            self.drawn = np.asarray(super().choice(a, size, replace, p), dtype=np.int64)
+            return self.drawn
+        cdf = p.cumsum()
+        cdf /= cdf[-1]
+        self.drawn = np.empty(size, dtype=np.int64)
+        invert_cdf(cdf, self.random_sample(size), self.drawn)
         return self.drawn
+
+
+def _is_plain(p: Any) -> bool:
+    """Whether NumPy would take it for probabilities, surely."""
+    if not isinstance(p, np.ndarray) or p.dtype != np.float64 or p.ndim != 1:
+        return False
+    return bool(p.size and p.min() >= 0 and abs(p.sum() - 1) < 1e-9)
 
 
 def _not_native(self: Any, X: Any) -> Unsupported | None:
