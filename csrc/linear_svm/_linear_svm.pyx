@@ -23,6 +23,7 @@ cdef extern from "linear_svm/linear_svm.h" namespace "fastml" nogil:
         int max_iter
         uint32_t seed
         const double* start
+        bool_t alone
 
     cdef cppclass CSolver "fastml::Solver":
         bool_t done
@@ -144,6 +145,7 @@ def solver(
     unsigned int seed,
     K=None,               # IN, (n, n) in float32, for "gram_descent"
     const double[::1] start=None,  # IN, (d + 1), for "lasso"
+    bint alone=False,     # whether no other problem goes on beside it
 ):
     """A solver of `method` for one problem."""
     cdef Solver made = Solver()
@@ -154,6 +156,7 @@ def solver(
     problem.regression, problem.squared = regression, squared
     limits.tol, limits.max_iter, limits.seed = tol, max_iter, seed
     limits.start = NULL
+    limits.alone = alone
     if start is not None:
         limits.start = &start[0]
     made.kept = rows, b, C, K

@@ -17,7 +17,7 @@ namespace {
 // Multiply-adds of a round: some milliseconds.
 constexpr double round_work = 1e7;
 // Of the objective, and of tol: where the duality gap ends it.
-constexpr double small_gap = 1e-3;
+constexpr double small_gap = 1e-2;
 // At what the Gram matrix has rounded away.
 constexpr int most_looks = 6;
 
@@ -68,23 +68,29 @@ template <class T> class CoordinateDescent final : public Solver {
         for (double work = 0; work < round_work && !done && n_iter < limits_.max_iter;
              work += each) {
             const bool all = s_.active == n_;
+            const bool split = !K_ && worth_splitting();
             swept_ += passes_.entries * static_cast<double>(s_.active) / static_cast<double>(n_);
             Status status = Status::ok;
             if (K_)
                 by_gram(K_, s_);
-            else if (halves)
+            else if (split)
                 status = sweep_halves(n_threads);
             else
                 by_rows(passes_.X, s_);
+            level_ = false;
             if (status != Status::ok) return status;
             if (++n_iter == 1) first_ = s_.sum;
-            if (small(s_.sum, s_.worst, K_ ? 0.25 : 0.5)) {
+            const bool calm = small(s_.sum, s_.worst, K_ ? 0.25 : 0.5);
+            if (calm && split && common_) {
+                // Such halves are further from there than they see.
+                halves = false;
+            } else if (calm) {
                 look_at_all();
                 if (all && K_) status = look_at_rows(n_threads);
                 if (all && !K_) done = converged = true;
             }
-            if (status == Status::ok && !K_) status = go_on(n_threads);
-            if (n_iter == most_halved) halves = false;
+            if (status == Status::ok && !K_) status = go_on(split, n_threads);
+            if (n_iter == most_halved && !common_) halves = false;
             if (status != Status::ok) return status;
         }
         done = done || n_iter >= limits_.max_iter;
@@ -105,10 +111,22 @@ template <class T> class CoordinateDescent final : public Solver {
         s_.shrinks = 1e300;
     }
 
+    double moves() const {
+        return 32 * static_cast<double>(passes_.width) + 16 * static_cast<double>(n_);
+    }
+    // Rows that have much in common go by halves once a sweep has found what that is, while they are
+    // many: to join halves takes as long for few.
+    bool worth_splitting() const {
+        if (!halves || !common_) return halves;
+        const double active = static_cast<double>(s_.active) / static_cast<double>(n_);
+        return n_iter > 0 && passes_.entries * active > moves();
+    }
+
     // Each half of the rows on its own copy of w, side by side; who is in which half changes.
     Status sweep_halves(int n_threads) {
         const auto by_rows = FML_PICK(sweep_rows<T>);
         const ptrdiff_t middle = s_.active / 2;
+        if (!level_) std::copy_n(w_.get(), passes_.width, other_.get());
         Descent half[2] = {s_, s_};
         half[0].active = middle;
         half[1].active = s_.active - middle;
@@ -133,15 +151,15 @@ template <class T> class CoordinateDescent final : public Solver {
     }
 
     // Between sweeps: on from here, or the end where the gap is as small as other methods leave it.
-    Status go_on(int n_threads) {
+    Status go_on(bool split, int n_threads) {
         // Momentum is linear in columns and rows: where rows have few entries, or few of them are
         // still looked at, it is for some sweeps at a time.
-        const double moves = 32 * static_cast<double>(passes_.width) + 16 * static_cast<double>(n_);
         Status status = Status::ok;
-        if (halves || (!done && swept_ > moves)) {
+        if (split || (!done && swept_ > moves())) {
             swept_ = 0;
             status =
-                momentum_.move(rows_.get(), w_.get(), halves ? other_.get() : nullptr, n_threads);
+                momentum_.move(rows_.get(), w_.get(), split ? other_.get() : nullptr, n_threads);
+            level_ = split;
         }
         const double enough = small_gap * limits_.tol;
         if (status != Status::ok || done || s_.gap > next_gap_ || s_.gap > enough * momentum_.dual)
@@ -207,7 +225,9 @@ template <class T> class CoordinateDescent final : public Solver {
     }
 
     // Whether rows, whose squared norms are z, have little in common: then halves of them hardly
-    // meet, and have a copy of w each.
+    // meet, and have a copy of w each. Otherwise they take a third more sweeps, which is worth it
+    // unless other problems are there for the other thread; but hinges keep such halves from seeing
+    // which rows stay where they are.
     Status compare(int n_threads) {
         const Rows<T>& X = passes_.X;
         const double stored = X.indptr ? X.indptr[n_] : static_cast<double>(n_) * X.d;
@@ -218,7 +238,8 @@ template <class T> class CoordinateDescent final : public Solver {
         double norms = 0;
         for (ptrdiff_t i = 0; i < n_; ++i) norms += z_[i];
         const double common = dot(other_.get(), other_.get(), passes_.width);
-        halves = common < most_common * static_cast<double>(n_) * norms;
+        common_ = !(common < most_common * static_cast<double>(n_) * norms);
+        halves = !common_ || (limits_.alone && problem_.squared);
         std::fill_n(other_.get(), passes_.width, 0.0);
         std::fill_n(a_.get(), n_, 0.0);
         return status;
@@ -265,6 +286,8 @@ template <class T> class CoordinateDescent final : public Solver {
     double first_ = 0;         // the sum of violations in the first one
     double next_gap_ = 1e300;  // to look at the true one again
     int looks_ = 0;
+    bool common_ = false;  // rows have much in common
+    bool level_ = true;    // `other_` is w
 };
 
 }  // namespace

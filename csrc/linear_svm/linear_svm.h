@@ -30,6 +30,7 @@ struct Limits {
     int max_iter;
     std::uint32_t seed;
     const double* start;  // weights (X.d + 1) that `lasso` starts from, or null
+    bool alone;           // no other problem is there to be solved on another thread
 };
 
 // Advances by one round, which takes a fraction of a second or works on the pool, until `done`.

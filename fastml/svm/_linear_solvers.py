@@ -82,10 +82,11 @@ def solve(
         K = _gram(X, machine.bias)
         if not np.isfinite(K).all():
             method, K = "descent", None
-    more = {} if K is None else {"K": K}
+    more: dict[str, Any] = {} if K is None else {"K": K}
     at_once = max(_FEW_PROBLEMS, int(_MOST_NUMBERS / (10 * X.shape[0])))
     remaining, parts = iter(problems), []
     while batch := list(islice(remaining, at_once)):
+        more["alone"] = not parts and len(batch) == 1
         solvers = [solver_of(method, machine, rows, *problem, **more) for problem in batch]
         newton = method in ("newton", "augmented")
         apart = not (newton and float(X.shape[0]) * X.shape[1] ** 2 > _LARGE_STEP)
