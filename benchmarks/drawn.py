@@ -1,9 +1,9 @@
 """How fast the tile engine is at shapes that nobody chose: `python benchmarks/drawn.py [names]`.
 
 Draws shapes of Gram matrices, of k-means and its start, of searches by brute force and in k-d
-trees, and of kernel machines, and lets all installed peers work on each by turns, as `fastml bench`
-does. For every case it prints how many times as fast as each peer fastml is; peers whose results
-are worse are in brackets.
+trees, of kernel machines and of linear ones on text, and lets all installed peers work on each by
+turns, as `fastml bench` does. For every case it prints how many times as fast as each peer
+fastml is; peers whose results are worse are in brackets.
 `--number` is how many of a name, and another `--seed` draws others.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fastml._bench.cases import kdtree, kmeans, neighbors, pairwise, svm
+from fastml._bench.cases import kdtree, kmeans, linear_svm, neighbors, pairwise, svm
 from fastml._bench.contest import Case, Contest, run
 
 Draws = np.random.Generator
@@ -88,6 +88,14 @@ def other_machines(rng: Draws) -> Case:
     return machine(rng, str(rng.choice(["SVR", "NuSVC", "NuSVR"])), "rbf", 6_000)
 
 
+def text(rng: Draws) -> Case:
+    """Linear machines on sparse rows of words."""
+    n, d = between(rng, 2_000, 20_000), between(rng, 5_000, 60_000)
+    C = round(float(np.exp(rng.uniform(np.log(0.1), np.log(10)))), 2)
+    loss = str(rng.choice(["hinge", "squared_hinge"]))
+    return linear_svm.case("text", n, d, int(rng.choice([2, 5])), dtype(rng), loss=loss, C=C)
+
+
 NAMES: dict[str, Callable[[Draws], Case]] = {
     "gram": gram,
     "narrow-gram": narrow_gram,
@@ -98,6 +106,7 @@ NAMES: dict[str, Callable[[Draws], Case]] = {
     "svc": svc,
     "linear-svc": linear_svc,
     "other-svm": other_machines,
+    "text": text,
 }
 
 
