@@ -1,7 +1,6 @@
 #pragma once
 // Random splits of few rows, which most nodes have; see few.h. Rows are told by their numbers among
-// those of FewBlock; `present` are
-// told by bits.
+// those of FewBlock; those that are present in a node, by bits.
 #include <cstddef>
 #include <cstdint>
 #include <vector>
