@@ -81,24 +81,25 @@ template <class T> class CoordinateDescent final : public Solver {
                 status = sweep_halves(n_threads);
             else
                 by_rows(passes_.X, s_);
-            level_ = false;
+            level_ = evaluated_ = false;
             if (status != Status::ok) return status;
             if (++n_iter == 1) first_ = s_.sum;
-            const bool calm = small(s_.sum, s_.worst, K_ ? 0.25 : 0.5) && (K_ || near_enough());
-            if (calm && split && common_) {
-                // Such halves are further from there than they see.
+            const bool calm = small(s_.sum, s_.worst, K_ ? 0.25 : 0.5) && (K_ || may_be_near());
+            const bool hidden =
+                split && common_;  // such halves are further from there than they see
+            if (calm && hidden) {
                 halves = false;
             } else if (calm) {
                 look_at_all();
                 if (all && K_) status = look_at_rows(n_threads);
-                if (all && !K_) done = converged = true;
             }
-            if (status == Status::ok && !K_) status = go_on(split, n_threads);
+            if (status == Status::ok && !K_)
+                status = go_on(split, calm && all && !hidden, n_threads);
             if (n_iter == most_halved && !common_) halves = false;
             if (status != Status::ok) return status;
         }
         done = done || n_iter >= limits_.max_iter;
-        if (!done) return Status::ok;
+        if (!done || evaluated_) return Status::ok;
         const Status status = refresh(n_threads);
         evaluate();
         return status;
@@ -111,10 +112,11 @@ template <class T> class CoordinateDescent final : public Solver {
     }
 
     // Small violations of many rows, each times a large C, may still be a large gap.
-    bool near_enough() const {
+    double fair() const { return std::max(fair_gap * limits_.tol, least_fair_gap); }
+    // By what the last sweep met, beside the last dual objective that is known.
+    bool may_be_near() const {
         const double dual = momentum_.dual;
-        const double fair = std::max(fair_gap * limits_.tol, least_fair_gap);
-        return problem_.regression || !(dual > 0) || s_.gap <= fair * dual;
+        return problem_.regression || !(dual > 0) || s_.gap <= fair() * dual;
     }
 
     void look_at_all() {
@@ -161,24 +163,27 @@ template <class T> class CoordinateDescent final : public Solver {
         return status;
     }
 
-    // Between sweeps: on from here, or the end where the gap is as small as other methods leave it.
-    Status go_on(bool split, int n_threads) {
+    // Between sweeps: on from here, or the end where the gap is as small as other methods leave it; or
+    // where no row has a violation to speak of (calm) and the gap is fair.
+    Status go_on(bool split, bool calm, int n_threads) {
         // Momentum is linear in columns and rows: where rows have few entries, or few of them are
         // still looked at, it is for some sweeps at a time.
         Status status = Status::ok;
-        if (split || (!done && swept_ > moves())) {
+        if (split || (!calm && swept_ > moves())) {
             swept_ = 0;
             status =
                 momentum_.move(rows_.get(), w_.get(), split ? other_.get() : nullptr, n_threads);
             level_ = split;
         }
         const double enough = (problem_.squared ? small_squared_gap : small_gap) * limits_.tol;
-        if (status != Status::ok || done || s_.gap > next_gap_ || s_.gap > enough * momentum_.dual)
-            return status;
-        next_gap_ = s_.gap / 2;
+        const bool near = s_.gap <= next_gap_ && s_.gap <= enough * momentum_.dual;
+        if (status != Status::ok || !(calm || near)) return status;
+        if (near) next_gap_ = s_.gap / 2;
         if ((status = refresh(n_threads)) != Status::ok) return status;
         evaluate();
-        done = converged = gap <= enough * primal;
+        evaluated_ = true;
+        done = converged =
+            gap <= (calm ? fair() : enough) * primal || (calm && problem_.regression);
         if (!done) look_at_all();
         return status;
     }
@@ -297,8 +302,9 @@ template <class T> class CoordinateDescent final : public Solver {
     double first_ = 0;         // the sum of violations in the first one
     double next_gap_ = 1e300;  // to look at the true one again
     int looks_ = 0;
-    bool common_ = false;  // rows have much in common
-    bool level_ = true;    // `other_` is w
+    bool common_ = false;     // rows have much in common
+    bool evaluated_ = false;  // what the last sweep left
+    bool level_ = true;       // `other_` is w
 };
 
 }  // namespace
