@@ -182,7 +182,7 @@ def test_all_components_have_the_same_bits_for_any_number_of_threads(dtype):
 
 
 def test_half_of_a_gram_matrix_that_is_not_symmetric():
-    K = rows(40, 40) ** 2
+    K = rows(230, 230) ** 2
     theirs = stock.KernelPCA(3, kernel="precomputed", eigen_solver="dense").fit(K.copy())
     for given in (K.copy(), np.asfortranarray(K)):
         ours = KernelPCA(3, kernel="precomputed", eigen_solver="dense").fit(given)
@@ -191,7 +191,7 @@ def test_half_of_a_gram_matrix_that_is_not_symmetric():
 
 
 def test_a_kernel_that_is_not_finite():
-    X = rows(20, 3) * 1e200
+    X = rows(230, 3) * 1e200
     for model in (stock.KernelPCA, KernelPCA):
         with pytest.raises(ValueError, match="NaN"), np.errstate(all="ignore"):
             model(2, kernel="poly", gamma=1.0).fit(X)

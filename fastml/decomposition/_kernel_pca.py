@@ -40,7 +40,7 @@ from fastml.metrics._rows import jobs
 
 StockKernelPCA = stock.KernelPCA
 
-FEW = 300  # rows of which all eigenvectors are found as soon as some
+FEW = 200  # rows of which all eigenvectors are found as soon as some
 PART = 24  # of all eigenvectors, one in so many are found as soon as all
 
 OURS = {"max_gram_mb": 4096}  # parameters that scikit-learn's class does not have
@@ -64,7 +64,7 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
 
     eigen_solver : {"auto", "dense", "arpack", "randomized", "power"}, default="auto"
         "power": block Lanczos until residuals are below `tol` times the largest eigenvalue, 0
-        being 500 units of rounding. "auto": "dense" for at most 300 rows, or if more than one in
+        being 500 units of rounding. "auto": "dense" for at most 200 rows, or if more than one in
         24 components is wanted, else "power". The others are scikit-learn's.
 
     max_gram_mb : float, default=4096
@@ -227,7 +227,7 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
             gram.K = np.ascontiguousarray(gram.centre())  # which its owner sees, as scikit-learn's
         n, rng = gram.shape[0], check_random_state(self.random_state)
         if solver == "dense":
-            return self._all_pairs(gram, k)
+            return self._all_pairs(gram.centre(), k)
         if solver == "arpack":
             operator = LinearOperator(gram.shape, gram.times_one, dtype=gram.dtype)
             v0 = rng.uniform(-1, 1, n)
@@ -253,17 +253,16 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
             )
         return found.values.astype(gram.dtype), found.vectors
 
-    def _all_pairs(self, gram: KeptGram, k: int) -> tuple[np.ndarray, np.ndarray]:
-        dtype = gram.dtype
-        if len(gram.K) <= FEW:  # doubles cost next to nothing, and tell zeros from rounding
-            gram = KeptGram(gram.K.astype(np.float64, copy=False))
-        K = gram.centre()
+    def _all_pairs(self, K: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        n = len(K)
+        if n <= FEW:  # by LAPACK: where eigenvalues are equal, the same vectors as scikit-learn's
+            return linalg.eigh(K, subset_by_index=(n - k, n - 1), overwrite_a=True)
         if callable(self.kernel) or is_precomputed(self.kernel):
             K = np.ascontiguousarray(K.T)  # if not symmetric, scikit-learn's half counts
         values, vectors = eigenpairs(K, k)
         if not np.isfinite(values).all():
             raise ValueError("array must not contain infs or NaNs")  # as scipy.linalg says it
-        return values[:k].astype(dtype, copy=False), vectors.T.astype(dtype, copy=False)
+        return values[:k], vectors.T
 
     def _keep(self, values: np.ndarray, vectors: np.ndarray) -> None:
         values = _check_psd_eigenvalues(values, enable_warnings=False)
