@@ -3,9 +3,12 @@
 import os
 import sys
 from glob import glob
+from hashlib import blake2b
+from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 # Compiled module -> its folder in csrc. The binding is csrc/<folder>/_<module>.pyx.
 FAMILIES = {
@@ -51,6 +54,7 @@ else:
     compile_args = ["-O3", "-std=c++17", "-fvisibility=hidden", "-fno-math-errno", "-fopenmp-simd"]
     # GCC takes the undefined vectors inside its own intrinsics for ours.
     compile_args += ["-Wno-maybe-uninitialized", "-Wno-uninitialized"]
+    compile_args += ["-MMD"]  # what an object is made of, beside it
     link_args = ["-pthread"]
     if os.environ.get("FASTML_SANITIZE"):
         sanitize = "-fsanitize=" + os.environ["FASTML_SANITIZE"]
@@ -73,7 +77,43 @@ def extension(module, folder):
     )
 
 
+def fingerprint(obj):
+    """Of all that an object was made of, as the compiler has told; None if it has not been made."""
+    try:
+        made_of = Path(obj).with_suffix(".d").read_text().partition(":")[2]
+        files = made_of.replace("\\\n", " ").split()
+        return blake2b(b"".join(Path(file).read_bytes() for file in files)).hexdigest()
+    except OSError:
+        return None
+
+
+class BuildWhatChanged(build_ext):
+    """Keeps objects from one build to the next, whether in place, editable or for a wheel.
+
+    pip builds with a Cython of its own each time, so that what this writes is always new: contents
+    count, and not dates.
+    """
+
+    def build_extensions(self):
+        kind = [compile_args, sys.implementation.cache_tag]
+        kind += [os.environ.get(name) for name in ("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS")]
+        self.build_temp = f"build/objects-{blake2b(repr(kind).encode(), digest_size=4).hexdigest()}"
+        compile_one = getattr(self.compiler, "_compile", None)  # Microsoft's has none
+
+        def compile_changed(obj, *args):
+            made = Path(obj).with_suffix(".made")
+            known = made.read_text() if made.exists() and os.path.exists(obj) else ""
+            if known != fingerprint(obj):
+                compile_one(obj, *args)
+                made.write_text(fingerprint(obj) or "")
+
+        if compile_one:
+            self.compiler._compile = compile_changed
+        super().build_extensions()
+
+
 setup(
+    cmdclass={"build_ext": BuildWhatChanged},
     ext_modules=cythonize(
         [extension(*item) for item in FAMILIES.items()],
         build_dir="build/cython",
