@@ -51,6 +51,31 @@ def check(A, k=None, slack=1.0):
     assert abs(exact @ V.T - V.T * values[:k]).max(initial=0) <= rounding * norm * (10 + n**0.5)
 
 
+def check_leading(A, k, slack=1.0):
+    """The same of the k largest pairs alone."""
+    n, eps = len(A), np.finfo(A.dtype).eps
+    found = []
+    for threads in (1, 2):
+        values, vectors = np.full(k, np.nan, A.dtype), np.full((k, n), np.nan, A.dtype)
+        work = np.full(eigen.work_size(n), np.nan, A.dtype)
+        eigen.tridiagonal_form(A, work, threads)
+        for _ in range(2):
+            eigen.leading_pairs(values, vectors, work, threads)
+            found.append((values.copy(), vectors.copy()))
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0][0], other[0])
+        np.testing.assert_array_equal(found[0][1], other[1])
+    assert (np.diff(values) <= 0).all()
+    size = float(abs(A).max()) or 1.0
+    exact, V = A.astype(np.float64) / size, vectors.astype(np.float64)
+    values = values.astype(np.float64) / size
+    expected, _ = eigenpairs_naive(exact)
+    norm = max(abs(expected).max(), np.finfo(np.float64).tiny)
+    assert abs(values - expected[:k]).max() <= slack * eps * norm * (10 + n**0.5 * 3)
+    assert abs(V @ V.T - np.eye(k)).max() <= slack * eps * (20 + n**0.5 * 2)
+    assert abs(exact @ V.T - V.T * values).max() <= slack * eps * norm * (10 + n**0.5)
+
+
 def normal(n, dtype=np.float64, seed=0):
     X = np.random.default_rng(seed + n).normal(size=(n, n))
     return (X + X.T).astype(dtype)
@@ -108,12 +133,69 @@ def test_spectra(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n", [1, 2, 3, 33, 150])
-def test_matrices_that_are_special(n, dtype):
+@pytest.mark.parametrize("name", SPECTRA)
+def test_leading_pairs_of_spectra(name, dtype):
+    A = with_spectrum(SPECTRA[name]).astype(dtype)
+    for k in (1, 7, 16, 20, 25):  # the last too many to be found one by one
+        check_leading(A, k)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("n", "k"), [(1, 1), (12, 1), (13, 1), (64, 5), (131, 10), (400, 33), (1100, 80)]
+)
+def test_leading_pairs(n, k, dtype):
+    check_leading(normal(n, dtype), k)
+    check_leading(np.ones((n, n), dtype), k)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [13, 150])
+def test_leading_pairs_of_matrices_that_are_special(n, dtype):
+    for A in special(n):
+        check_leading(np.ascontiguousarray(A, dtype), n // 12)
+
+
+@pytest.mark.parametrize("power", [-1060, -1000, -520, 300, 1000, 1020])
+def test_leading_pairs_of_any_size(power):
+    A = normal(150)
+    A /= abs(A).max()
+    if power > -1000:
+        check_leading(np.ldexp(A, power), 9)
+    values, vectors = Tridiagonal(np.ldexp(A, power)).leading(9)
+    atol = 1e-13 if power > -1000 else 1
+    np.testing.assert_allclose(np.ldexp(values, -power), eigenpairs_naive(A)[0][:9], atol=atol)
+    assert np.isfinite(vectors).all()
+
+
+def test_leading_pairs_are_those_of_all():
+    """Nearly equal eigenvalues, which inverse iteration has to tell apart."""
+    values = np.r_[2 + 1e-9 * np.arange(6.0), np.linspace(0, 1, 200)]
+    form = Tridiagonal(with_spectrum(values))
+    for k in (3, 6):
+        few, all_ = form.leading(k), form.eigenpairs()
+        np.testing.assert_allclose(few[0], all_[0][:k], rtol=1e-14)
+        assert abs(abs(few[1] @ all_[1][:k].T) - np.eye(k)).max() < 1e-4
+    single = form.leading(3, np.float32)
+    np.testing.assert_array_equal(single[0], form.leading(3)[0])
+    np.testing.assert_array_equal(single[1], form.leading(3)[1].astype(np.float32))
+    assert form.leading(0)[1].shape == (0, 206)
+
+
+def test_leading_pairs_of_what_is_not_finite():
+    for dtype in (np.float64, np.float32):
+        values, vectors = Tridiagonal(np.full((90, 90), np.nan)).leading(3, dtype)
+        assert np.isnan(values).all()
+        assert np.isnan(vectors).all()
+    with pytest.raises(TypeError, match="in double of a problem in single"):
+        Tridiagonal(np.eye(50, dtype=np.float32)).leading(3, np.float64)
+
+
+def special(n):
     i = np.arange(n)
     scale = np.logspace(0, -10, n)
     hilbert = 1 / (i[:, None] + i + 1.0)
-    for A in (
+    return (
         np.zeros((n, n)),
         np.eye(n),
         np.ones((n, n)),
@@ -126,7 +208,13 @@ def test_matrices_that_are_special(n, dtype):
         normal(n) * scale * scale[:, None],
         normal(n) * scale[::-1] * scale[::-1, None],
         np.kron(np.eye(2), normal(n)),
-    ):
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 2, 3, 33, 150])
+def test_matrices_that_are_special(n, dtype):
+    for A in special(n):
         check(np.ascontiguousarray(A, dtype))
 
 
@@ -176,6 +264,7 @@ import numpy as np, test_eigen as t
 for dtype in t.DTYPES:
     for n in (1, 5, 33, 65, 130, 401): t.check(t.normal(n, dtype))
     t.check(t.normal(300, dtype), 40)
+    t.check_leading(t.normal(300, dtype), 11)
     t.check(t.with_spectrum(t.SPECTRA["clusters"]).astype(dtype))
 """
     run_python(code, FASTML_ISA=isa, PYTHONPATH=os.path.dirname(__file__))

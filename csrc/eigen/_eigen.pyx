@@ -11,6 +11,8 @@ cdef extern from "eigen/eigen.h" namespace "fastml" nogil:
     Py_ssize_t c_count_below "fastml::count_below"[T](T, Py_ssize_t, const T*) noexcept
     Status c_eigenpairs "fastml::eigenpairs"[T, U](
         Py_ssize_t, Py_ssize_t, T*, U*, T*, int) noexcept
+    Status c_leading_pairs "fastml::leading_pairs"[T, U](
+        Py_ssize_t, Py_ssize_t, T*, U*, T*, int) noexcept
 
 bind_pool(the_pool())
 
@@ -60,4 +62,21 @@ def eigenpairs(
         with nogil:
             status = c_eigenpairs(values.shape[0], vectors.shape[0], &values[0], rows, &work[0],
                                   n_threads)
+        check(status)
+
+
+def leading_pairs(
+    floating[::1] values,         # OUT (k,), k > 0
+    precision[:, ::1] vectors,    # OUT (k, n), float or as the others
+    floating[::1] work,           # IN, OUT, as tridiagonal_form left it
+    int n_threads,
+):
+    """Write the k largest eigenvalues in descending order, and their vectors in rows."""
+    cdef Status status
+    if floating is float and precision is double:
+        raise TypeError("vectors in double of a problem in single precision")
+    else:
+        with nogil:
+            status = c_leading_pairs(vectors.shape[1], vectors.shape[0], &values[0], &vectors[0, 0],
+                                     &work[0], n_threads)
         check(status)

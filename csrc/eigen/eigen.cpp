@@ -170,12 +170,33 @@ Status eigenpairs(ptrdiff_t n, ptrdiff_t k, T* values, U* vectors, T* work,
         return turn_back_as(form, n, order.get() + n, k, vectors, n_threads);
 }
 
-#define FML_INSTANTIATE(T)                                                   \
-    template Status tridiagonal_form(const T*, ptrdiff_t, T*, int) noexcept; \
-    template ptrdiff_t count_below(T, ptrdiff_t, const T*) noexcept;         \
-    template Status eigenpairs(ptrdiff_t, ptrdiff_t, T*, T*, T*, int) noexcept;
+template <class T, class U>
+Status leading_pairs(ptrdiff_t n, ptrdiff_t k, T* values, U* vectors, T* work,
+                     int n_threads) noexcept {
+    const Form<T> form(work, n);
+    if (are_few(k, n) && *form.factor == *form.factor) {
+        bool found;
+        const Status status = leading(form.d, form.e, n, k, values, form.Q, form.stride, &found);
+        if (status != Status::ok) return status;
+        for (ptrdiff_t r = 0; r < k; ++r) values[r] /= *form.factor;
+        if (found)
+            return turn_few(form.matrix, form.tau, n, form.Q, form.stride, k, vectors, n_threads);
+    }
+    Scratch<T> all(n);
+    if (!all) return Status::no_memory;
+    const Status status = eigenpairs(n, k, all.get(), vectors, work, n_threads);
+    std::copy_n(all.get(), k, values);
+    return status;
+}
+
+#define FML_INSTANTIATE(T)                                                      \
+    template Status tridiagonal_form(const T*, ptrdiff_t, T*, int) noexcept;    \
+    template ptrdiff_t count_below(T, ptrdiff_t, const T*) noexcept;            \
+    template Status eigenpairs(ptrdiff_t, ptrdiff_t, T*, T*, T*, int) noexcept; \
+    template Status leading_pairs(ptrdiff_t, ptrdiff_t, T*, T*, T*, int) noexcept;
 FML_INSTANTIATE(float)
 FML_INSTANTIATE(double)
 template Status eigenpairs(ptrdiff_t, ptrdiff_t, double*, float*, double*, int) noexcept;
+template Status leading_pairs(ptrdiff_t, ptrdiff_t, double*, float*, double*, int) noexcept;
 
 }  // namespace fastml

@@ -28,4 +28,10 @@ template <class T, class U>
 Status eigenpairs(std::ptrdiff_t n, std::ptrdiff_t k, T* values, U* vectors, T* work,
                   int n_threads) noexcept;
 
+// The same without the other values (k): a few of many are found one by one (bisection, inverse
+// iteration), the others by `eigenpairs`.
+template <class T, class U>
+Status leading_pairs(std::ptrdiff_t n, std::ptrdiff_t k, T* values, U* vectors, T* work,
+                     int n_threads) noexcept;
+
 }  // namespace fastml

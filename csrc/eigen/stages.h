@@ -18,6 +18,13 @@ constexpr ptrdiff_t turn_width = block_unit;
 // Rows of results that are one task, and their factors stay in L2.
 constexpr ptrdiff_t strip_rows = block_unit;
 
+// Numbers below which eigenvalues are counted at once, and vectors that are turned at once where
+// there are few.
+template <class T> constexpr ptrdiff_t few_shifts = 128 / sizeof(T);
+template <class T> constexpr ptrdiff_t few_columns = 64 / sizeof(T);
+// Whether the k largest pairs of n are sooner found one by one than all values at once.
+inline bool are_few(ptrdiff_t k, ptrdiff_t n) { return k > 0 && 12 * k <= n && k <= 96; }
+
 // From one row of a work matrix to the next: room for whole tiles to the right of any panel, and not
 // a power of two, or the rows' beginnings would share their places in the caches.
 inline ptrdiff_t row_stride(ptrdiff_t n) {
@@ -50,6 +57,18 @@ Status divide(T* d, T* e, ptrdiff_t n, ptrdiff_t wanted, T* Q, ptrdiff_t stride,
               T* packed, int n_threads) noexcept;
 
 inline ptrdiff_t packed_size(ptrdiff_t n) { return n * (n / 2 + 2 * block_unit); }
+
+// The k largest eigenvalues of the same, in descending order, by bisection, and their vectors, the
+// first rows of V (stride), by inverse iteration. `found`: whether they are as exact as those of
+// `divide`, which solves what this does not.
+template <class T>
+Status leading(const T* d, const T* e, ptrdiff_t n, ptrdiff_t k, T* values, T* V, ptrdiff_t stride,
+               bool* found) noexcept;
+
+// As turn_back does with the first k rows of V, few of them, one reflector after the other.
+template <class T, class U>
+Status turn_few(const T* A, const T* tau, ptrdiff_t n, const T* V, ptrdiff_t stride, ptrdiff_t k,
+                U* out, int n_threads) noexcept;
 
 // out (k, n): row r is row from[r] of V (stride), times Q' of `reduce`, which left reflectors in A.
 // A's lower triangle is cleared. Where `from` leaves rows in their places, out may be V.

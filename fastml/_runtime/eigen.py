@@ -39,7 +39,15 @@ class Tridiagonal:
             eigen.eigenpairs(values, vectors, self.work, n_threads())
         return values, vectors
 
+    def leading(self, k: int, dtype: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """The same without the other eigenvalues, which is sooner had where k is a small part."""
+        values = np.empty(k, self.work.dtype)
+        vectors = np.empty((k, self.n), values.dtype if dtype is None else dtype)
+        if k:
+            eigen.leading_pairs(values, vectors, self.work, n_threads())
+        return values, vectors
 
-def eigenpairs(A: np.ndarray, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+
+def eigenpairs(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """As those of A's tridiagonal form."""
-    return Tridiagonal(A).eigenpairs(k)
+    return Tridiagonal(A).eigenpairs()

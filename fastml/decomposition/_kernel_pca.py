@@ -23,7 +23,7 @@ from fastml._runtime.beside import beside
 from fastml._runtime.callbacks import CallbackSupportMixin, Task, fit_context, fit_task
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
-from fastml._runtime.eigen import eigenpairs
+from fastml._runtime.eigen import Tridiagonal
 from fastml._runtime.objects import rows_for, takes_objects
 from fastml._runtime.versioned import Versioned
 from fastml.decomposition._centred_gram import FactoredGram, KeptGram, StreamedGram
@@ -40,8 +40,10 @@ from fastml.metrics._rows import jobs
 
 StockKernelPCA = stock.KernelPCA
 
-FEW = 200  # rows of which all eigenvectors are found as soon as some
-PART = 24  # of all eigenvectors, one in so many are found as soon as all
+FEW = 200  # rows of which LAPACK finds eigenvectors, as in scikit-learn
+# Of so many rows, and so many more for each component, the tridiagonal form is there as soon as the
+# products of block Lanczos are made.
+DENSE, MORE = 250, 18
 
 OURS = {"max_gram_mb": 4096}  # parameters that scikit-learn's class does not have
 
@@ -52,9 +54,9 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
 
     The Gram matrix is made in one pass, and not centred but multiplied as if it were. Few
     components come from products with blocks of vectors (block Lanczos), whatever their number
-    and up to rounding; many from divide and conquer. A Gram matrix that is larger than
-    `max_gram_mb` is never formed: each product computes it again, tile by tile. Neither does
-    `transform` form any.
+    and up to rounding; many, and those of few rows, from the tridiagonal form. A Gram matrix that
+    is larger than `max_gram_mb` is never formed: each product computes it again, tile by tile.
+    Neither does `transform` form any.
 
     Parameters
     ----------
@@ -64,8 +66,8 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
 
     eigen_solver : {"auto", "dense", "arpack", "randomized", "power"}, default="auto"
         "power": block Lanczos until residuals are below `tol` times the largest eigenvalue, 0
-        being 500 units of rounding. "auto": "dense" for at most 200 rows, or if more than one in
-        24 components is wanted, else "power". The others are scikit-learn's.
+        being 500 units of rounding. "auto": "dense" for at most 250 rows and 18 more for each
+        component that is wanted, else "power". The others are scikit-learn's.
 
     max_gram_mb : float, default=4096
         The most memory for the Gram matrix, in MiB, that "auto" and "power" take. None: any.
@@ -202,7 +204,7 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
     def _solver(self, n: int, k: int) -> str:
         if self.eigen_solver != "auto":
             return self.eigen_solver
-        return "dense" if n <= FEW or k * PART > n else "power"
+        return "dense" if n <= DENSE + MORE * k else "power"
 
     def _gram(self, X: Any, streamed: bool) -> KeptGram:
         if is_precomputed(self.kernel):
@@ -259,10 +261,10 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
             return linalg.eigh(K, subset_by_index=(n - k, n - 1), overwrite_a=True)
         if callable(self.kernel) or is_precomputed(self.kernel):
             K = np.ascontiguousarray(K.T)  # if not symmetric, scikit-learn's half counts
-        values, vectors = eigenpairs(K, k)
+        values, vectors = Tridiagonal(K).leading(k)
         if not np.isfinite(values).all():
             raise ValueError("array must not contain infs or NaNs")  # as scipy.linalg says it
-        return values[:k], vectors.T
+        return values, vectors.T
 
     def _keep(self, values: np.ndarray, vectors: np.ndarray) -> None:
         values = _check_psd_eigenvalues(values, enable_warnings=False)

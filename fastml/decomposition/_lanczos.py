@@ -164,8 +164,8 @@ def largest(
             if m < check and not (full or basis.lacking) and n_iter < max_iter:
                 continue
             wanted = kept if full else k  # the others serve to start again
-            values, S = Tridiagonal(H[:m, :m]).eigenpairs(min(m, wanted))
-            values, S = values[:wanted], S.T
+            values, S = Tridiagonal(H[:m, :m]).leading(min(m, wanted))
+            S = S.T
             # What is left of A V S is fresh R times the last rows of S.
             residuals = np.linalg.norm(R @ S[m - b :], axis=0)[:k]
             near = tol * abs(values[0])
@@ -205,7 +205,7 @@ def _until_near(before: tuple[int, float] | None, now: tuple[int, float]) -> flo
 def _of_few_rows(product: Callable, n: int, k: int, dtype: np.dtype) -> Eigenpairs:
     w = width_of(dtype)
     A = product(np.eye(n, -(-n // w) * w, dtype=dtype))[:, :n]
-    values, vectors = Tridiagonal((A + A.T) / 2).eigenpairs(k)
+    values, vectors = Tridiagonal((A + A.T) / 2).leading(k)
     vectors = vectors.T
-    off = np.linalg.norm(A @ vectors - vectors * values[:k], axis=0)
-    return Eigenpairs(values[:k], vectors, off, 1, True)
+    off = np.linalg.norm(A @ vectors - vectors * values, axis=0)
+    return Eigenpairs(values, vectors, off, 1, True)

@@ -29,9 +29,9 @@ from fastml.decomposition._spectra import (
     Spectrum,
     centred_blocks,
     covariance,
-    eigen,
     mean_and_square,
     of_columns,
+    of_covariance,
     refuse_infinite,
     sparse_covariance,
     spectrum,
@@ -198,7 +198,7 @@ class PCA(Versioned, CallbackSupportMixin, Projection, StockPCA):
             mean, _ = mean_variance_axis(X, axis=0)
             refuse_infinite(mean, X, name)
             C = sparse_covariance(X, mean)
-            return mean, Spectrum(*eigen(C, k), C.trace())
+            return mean, of_covariance(C, k)
         if n < d:
             mean, _ = mean_and_square(X)
             refuse_infinite(mean, X, name)
@@ -207,7 +207,7 @@ class PCA(Versioned, CallbackSupportMixin, Projection, StockPCA):
         refuse_infinite(C.diagonal(), X, name)
         if exact:
             return mean, of_columns(X, mean, C, k)
-        return mean, Spectrum(*eigen(C, k), C.trace())
+        return mean, of_covariance(C, k)
 
     def _find_leading(self, X: Any, k: int, task: Task) -> np.ndarray | None:
         n, d = X.shape

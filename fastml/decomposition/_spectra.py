@@ -9,7 +9,7 @@ in the space that they span: the others are gone from it, and so is the loss.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 from scipy import linalg
@@ -98,11 +98,19 @@ def refuse_infinite(values: Any, X: Any, name: str) -> None:
 
 
 def eigen(C: np.ndarray, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues of C in descending order, not negative, and vectors in rows.
+    """Eigenvalues of C in descending order, not negative, and vectors in rows: k, or all."""
+    form = Tridiagonal(C)
+    return _not_negative(*(form.eigenpairs() if k is None else form.leading(k)))
 
-    All, with the vectors of the k largest, or of all for k = None.
-    """
-    return _not_negative(*Tridiagonal(C).eigenpairs(k))
+
+def of_covariance(C: np.ndarray, k: int | None) -> Spectrum:
+    """From C = (X - mean)'(X - mean) alone: k, or all where k do not tell how much is left."""
+    total = C.trace()
+    if k is not None:
+        squares, vectors = eigen(C, k)
+        if total - squares.sum() >= TRUSTED * total:
+            return Spectrum(squares, vectors, total)
+    return Spectrum(*eigen(C), total)
 
 
 def _not_negative(values: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -176,11 +184,13 @@ def of_columns(X: np.ndarray, mean: np.ndarray, C: np.ndarray, k: int | None) ->
         return _by_svd(X, mean)
     trusted = TRUSTED if X.dtype == np.float64 else TRUSTED_OF_SINGLE
     total = C.trace()
-    squares, vectors = _not_negative(*form.eigenpairs(_few(k, len(C)), X.dtype))
+    if _are_few(k, len(C)):
+        squares, vectors = _not_negative(*form.leading(k, X.dtype))
+        if not _is_lost(squares, total, trusted):
+            return Spectrum(squares, vectors, total)
+    squares, vectors = _not_negative(*form.eigenpairs(dtype=X.dtype))
     if k is not None and not _is_lost(squares[:k], total, trusted):
         return Spectrum(squares[:k], vectors[:k], total)
-    if len(vectors) < len(C):
-        squares, vectors = _not_negative(*form.eigenpairs(dtype=X.dtype))
     safe = _safe(squares, trusted)
     if safe < len(squares):
         lost = vectors[safe:].astype(np.float64, copy=False)
@@ -220,11 +230,13 @@ def _of_rows(X: np.ndarray, mean: np.ndarray, k: int | None) -> Spectrum:
     if _wants_svd(form, X, k):
         return _by_svd(X, mean)
     total = G.trace()
-    squares, U = _not_negative(*form.eigenpairs(_few(k, n)))
-    if k is not None and not _is_lost(squares[:k], total, TRUSTED):
-        squares, U = squares[:k], U[:k]
-    elif len(U) < n:
+    squares = None
+    if _are_few(k, n):
+        squares, U = _not_negative(*form.leading(k))
+    if squares is None or _is_lost(squares, total, TRUSTED):
         squares, U = _not_negative(*form.eigenpairs())
+        if k is not None and not _is_lost(squares[:k], total, TRUSTED):
+            squares, U = squares[:k], U[:k]
     if squares[0] == 0:
         return Spectrum(squares, np.eye(len(U), X.shape[1]), total)
     safe = _safe(squares, TRUSTED)
@@ -251,9 +263,9 @@ def _again(rest: np.ndarray, found: np.ndarray, largest: float) -> tuple[np.ndar
     return s**2, (Q * np.sign(R.diagonal())).T
 
 
-def _few(k: int | None, m: int) -> int | None:
-    """k, or None where all vectors cost little more, and are there if those do not tell enough."""
-    return None if k is None or m < 150 or 3 * k > m else k
+def _are_few(k: int | None, m: int) -> TypeGuard[int]:
+    """Or all vectors cost little more, and are there if those do not tell enough."""
+    return k is not None and m >= 150 and 3 * k <= m
 
 
 def _safe(squares: np.ndarray, trusted: float) -> int:
