@@ -91,13 +91,15 @@ class BuildWhatChanged(build_ext):
     """Keeps objects from one build to the next, whether in place, editable or for a wheel.
 
     pip builds with a Cython of its own each time, so that what this writes is always new: contents
-    count, and not dates.
+    count, and not dates. They are in build, or in the folder that FASTML_OBJECTS names, which may
+    be that of another copy of the same sources.
     """
 
     def build_extensions(self):
         kind = [compile_args, sys.implementation.cache_tag]
         kind += [os.environ.get(name) for name in ("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS")]
-        self.build_temp = f"build/objects-{blake2b(repr(kind).encode(), digest_size=4).hexdigest()}"
+        name = f"objects-{blake2b(repr(kind).encode(), digest_size=4).hexdigest()}"
+        self.build_temp = os.path.join(os.environ.get("FASTML_OBJECTS", "build"), name)
         compile_one = getattr(self.compiler, "_compile", None)  # Microsoft's has none
 
         def compile_changed(obj, *args):
