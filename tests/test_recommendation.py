@@ -128,6 +128,52 @@ def test_ids_of_any_type():
         model.predict(pairs)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint64"])
+def test_ids_of_short_and_of_unsigned_integers(dtype):
+    """Differences of ids need not fit their type, nor the numbers of another."""
+    limits, n = np.iinfo(dtype), 150
+    if dtype == "uint64":
+        ids = np.arange(n, dtype=dtype) + np.uint64(2**63 + 5)
+    else:
+        ids = np.linspace(limits.min, limits.max, n).astype(dtype)
+    pairs = np.c_[ids, ids[::-1]]
+    values = np.arange(150.0)
+    model = ALS(2, random_state=0).fit(pairs, values)
+    expected = ALS(2, random_state=0).fit(pairs.tolist(), values)
+    assert model.user_ids_.tolist() == expected.user_ids_.tolist() == ids.tolist()
+    np.testing.assert_array_equal(model.predict(pairs), expected.predict(pairs))
+    np.testing.assert_array_equal(model.predict(pairs.tolist()), expected.predict(pairs))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint64])
+def test_unknown_integers_of_another_type(dtype):
+    model = ALS(2, random_state=0).fit([[1000, -5], [1001, -4], [1001, -5]], [1, 2, 3])
+    predicted = model.predict(np.array([[1, 1], [100, 120]], dtype))
+    np.testing.assert_array_equal(predicted, np.float32([2, 2]))
+
+
+def test_hashes_and_integers_below_zero():
+    """Integers with and without a sign have no type in common: not even for NumPy."""
+    hashes = [2**63 + 1, 2**63 + 2, 2**64 - 1]
+    model = ALS(1, random_state=0).fit(np.array([[h, 1] for h in hashes], np.uint64), [1.0, 2, 3])
+    model.partial_fit([[-1, 1]], [4.0])
+    assert model.user_ids_.tolist() == [*hashes, -1]
+    predicted = model.predict([[h, 1] for h in model.user_ids_.tolist()])
+    assert (np.diff(predicted) > 0).all()
+
+
+@pytest.mark.parametrize("unit", ["ns", "us"])
+def test_ids_of_time_as_objects(unit):
+    days = pandas.to_datetime(["2020-01-01", "2020-01-02", "2020-01-01"]).astype(f"M8[{unit}]")
+    frame = pandas.DataFrame({"user": days, "item": ["a", "a", "b"]})
+    model = ALS(1, alpha=0.1, random_state=0).fit(frame, [1.0, 2.0, 3.0])
+    expected = model.predict(frame)
+    objects = [[day, item] for day, item in zip(days, frame["item"], strict=True)]
+    np.testing.assert_array_equal(model.predict(objects), expected)
+    again = ALS(1, alpha=0.1, random_state=0).fit(objects, [1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(again.predict(frame), expected)
+
+
 @pytest.mark.parametrize("frames", [pandas, polars])
 def test_frames(frames):
     pairs, values, _ = ratings()
@@ -186,6 +232,7 @@ def test_the_unknown_is_predicted_by_biases():
         ([[1, 2]], ["good"], "real numbers"),
         ([[1, None]], [1.0], "without a user"),
         ([[1, np.nan]], [1.0], "without a user"),
+        ([["ann", pandas.NA]], [1.0], "without a user"),
         (np.empty((0, 2), int), [], "no ratings"),
         (sparse.csr_matrix((3, 4)), None, "no ratings"),
     ],

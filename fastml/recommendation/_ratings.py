@@ -28,9 +28,7 @@ def columns_of(pairs: Any) -> tuple[np.ndarray, np.ndarray]:
         else:
             columns = [column.to_numpy() for column in pairs.get_columns()]
     else:
-        array = np.asarray(pairs)
-        if array.dtype.kind in "US" and not isinstance(pairs, np.ndarray):
-            array = np.asarray(pairs, dtype=object)  # of (1, "a"), the 1 is to stay a number
+        array = _as_array(pairs)
         if array.ndim != 2 or array.shape[1] != 2:
             raise ValueError(
                 f"Expected pairs of a user and an item, an array of shape (n, 2); got one of shape "
@@ -38,20 +36,39 @@ def columns_of(pairs: Any) -> tuple[np.ndarray, np.ndarray]:
             )
         columns = [array[:, 0], array[:, 1]]
     for column in columns:
-        missing = column != column if column.dtype.kind in "fcOmM" else np.False_
-        if np.any(missing) or (column.dtype.kind == "O" and any(c is None for c in column)):
+        missing = column != column if column.dtype.kind in "fcmM" else np.False_
+        if np.any(missing) or (column.dtype.kind == "O" and any(map(_is_missing, column))):
             raise ValueError("There are pairs without a user or without an item.")
     return columns[0], columns[1]
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether an id is None, NaN or NaT, none of which equals itself, or what pandas calls NA."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # whether NA equals itself it does not say
+        return True
+    except ValueError:  # an array
+        return False
 
 
 def column_of(ids: Any) -> np.ndarray:
     """One or several ids as an array of them."""
     if hasattr(ids, "to_numpy"):
         ids = ids.to_numpy()
+    array = np.atleast_1d(_as_array(ids))
+    if array.ndim != 1:
+        raise ValueError(f"Expected one id or a sequence of ids, got shape {array.shape}.")
+    return array
+
+
+def _as_array(ids: Any) -> np.ndarray:
     array = np.asarray(ids)
-    if array.dtype.kind in "US" and not isinstance(ids, np.ndarray | str | bytes):
-        array = np.asarray(ids, dtype=object)
-    return np.atleast_1d(array)
+    if isinstance(ids, np.ndarray | str | bytes):
+        return array
+    # Of (1, "a"), the 1 is to stay a number, and of (-1, 2**63) the second is not to be rounded.
+    rounded = array.dtype.kind == "f" and np.any(np.abs(array) >= 2**53)
+    return np.asarray(ids, dtype=object) if rounded or array.dtype.kind in "US" else array
 
 
 def values_of(y: Any, n: int) -> np.ndarray:
