@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 import fastml
 from fastml.callback import FitCallback
-from fastml.recommendation import ALS, ImplicitALS, split_ratings
+from fastml.recommendation import ALS, GLMFactorization, ImplicitALS, split_ratings
 
 RNG = np.random.default_rng(0)
 N_USERS, N_ITEMS = 120, 80
@@ -492,3 +492,35 @@ def test_example(name):
 
 def test_rmse():
     assert fastml.metrics.rmse([1.0, 2.0], [1.0, 4.0]) == pytest.approx(2**0.5)
+
+
+class Failing(FitCallback):
+    def on_fit_task_end(self, estimator, context, **kwargs):
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("name", ["ALS", "ImplicitALS", "SGDFactorization", "GLMFactorization"])
+def test_what_fails_changes_nothing(name):
+    """Ids of a fit that was given up would be of factors that are not there."""
+    make = getattr(fastml.recommendation, name)
+    pairs, _, _ = ratings()
+    some = pairs[:, 0] < 20
+    bought = np.ones(len(pairs))
+    model = make(3, random_state=0).fit(pairs[some], bought[some])
+    before, expected = set(vars(model)), model.predict(pairs)
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        model.fit(pairs, bought * np.nan)
+    model.set_callbacks(Failing())
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(pairs, bought)
+    np.testing.assert_array_equal(model.predict(pairs), expected)
+    assert len(model.user_ids_) == len(model.user_factors_) == 20
+    assert set(vars(model)) - before <= {"_skl_callbacks"}
+
+
+def test_a_bad_rating_is_not_kept():
+    model = GLMFactorization(2, random_state=0).fit([[0, 0], [0, 1], [1, 0]], [1, 0, 1])
+    with pytest.raises(ValueError, match="exceed 1"):
+        model.partial_fit([[7, 0]], [3])
+    assert model.user_ids_.tolist() == [0, 1]
+    assert model.partial_fit([[8, 0]], [1]).user_ids_.tolist() == [0, 1, 8]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -42,6 +44,18 @@ def padded_copy(factors: np.ndarray) -> np.ndarray:
     return copy
 
 
+@contextmanager
+def whole_or_not_at_all(model: BaseEstimator) -> Iterator[None]:
+    """Leave a model as it was if it fails to learn: ids must not be of other factors."""
+    before = dict(vars(model))
+    try:
+        yield
+    except BaseException:
+        vars(model).clear()
+        vars(model).update(before)
+        raise
+
+
 class Factorization(Recommender, Versioned, CallbackSupportMixin, BaseEstimator):
     """Users and items as vectors whose products tell what a user makes of an item.
 
@@ -77,13 +91,14 @@ class Factorization(Recommender, Versioned, CallbackSupportMixin, BaseEstimator)
             The fitted estimator.
         """
         table = read(X, y, self.duplicates, self._ones)
-        self.global_bias_ = self._center(table.matrix)
-        state = self._begin(table, check_random_state(self.random_state))
-        self._adopt(table)
         losses: list[float] = []
-        with fit_task(self, self.max_iter, X=X, y=y) as task:
-            self._iterate(state, losses, task)
-        vars(self).update(self._fitted(state, losses))
+        with whole_or_not_at_all(self):
+            self.global_bias_ = self._center(table.matrix)
+            state = self._begin(table, check_random_state(self.random_state))
+            self._adopt(table)
+            with fit_task(self, self.max_iter, X=X, y=y) as task:
+                self._iterate(state, losses, task)
+            vars(self).update(self._fitted(state, losses))
         return self
 
     def _iterate(self, state: Any, losses: list[float], task: Task) -> None:
@@ -163,10 +178,11 @@ class Factorization(Recommender, Versioned, CallbackSupportMixin, BaseEstimator)
             np.append(ours.data, theirs.data).astype(self.user_factors_.dtype),
             (len(users), len(items)),
         )
-        self._adopt(Table(without_duplicates(matrix, "last"), users, items))
-        self._extend("user", len(users))
-        self._extend("item", len(items))
-        self._refresh(np.unique(row), np.unique(column), len(old.items))
+        with whole_or_not_at_all(self):
+            self._adopt(Table(without_duplicates(matrix, "last"), users, items))
+            self._extend("user", len(users))
+            self._extend("item", len(items))
+            self._refresh(np.unique(row), np.unique(column), len(old.items))
         return self
 
     def _extend(self, side: str, n: int) -> None:
