@@ -524,3 +524,19 @@ def test_a_bad_rating_is_not_kept():
         model.partial_fit([[7, 0]], [3])
     assert model.user_ids_.tolist() == [0, 1]
     assert model.partial_fit([[8, 0]], [1]).user_ids_.tolist() == [0, 1, 8]
+
+
+@pytest.mark.parametrize("name", ["ALS", "ImplicitALS", "SGDFactorization", "GLMFactorization"])
+def test_parameters_that_changed_since_the_fit(name):
+    """Factors have the number of components that they were learned with."""
+    pairs, _, _ = ratings()
+    R = matrix(pairs, np.ones(len(pairs)))
+    model = getattr(fastml.recommendation, name)(3, random_state=0).fit(R)
+    expected = model.transform(R), model.transform_items(R.T), clone(model).fit(R).partial_fit(R)
+    model.set_params(n_components=40)
+    if name != "ImplicitALS":
+        model.set_params(biases=False)
+    np.testing.assert_array_equal(model.transform(R), expected[0])
+    np.testing.assert_array_equal(model.transform_items(R.T), expected[1])
+    np.testing.assert_array_equal(model.partial_fit(R).user_factors_, expected[2].user_factors_)
+    assert model.fit(R).user_factors_.shape == (N_USERS, 40)

@@ -163,7 +163,7 @@ class ALS(Explicit, Alternating):
     def _sweep(self, state):
         of_users, of_items = self._alphas()
         users, items, U, V, bias = state
-        method = self._method()
-        _, first = self._half(users, V, bias[1], U, bias[0], of_users, method)
-        error, second = self._half(items, U, bias[0], V, bias[1], of_items, method, measure=True)
+        method, f = self._method(), self.n_components
+        _, first = self._half(users, V, bias[1], U, bias[0], of_users, method, f)
+        error, second = self._half(items, U, bias[0], V, bias[1], of_items, method, f, measure=True)
         return error + first + second

@@ -64,13 +64,14 @@ class Explicit(RegressorMixin, Factorization):
         bias: np.ndarray | None,
         alpha: float,
         method: str,
+        f: int,
         measure: bool = False,
     ) -> tuple[float, float]:
         """Solve for one side in place; return the squared errors, if measured, and the penalty."""
         steps = 30 if self.nonnegative else self.cg_steps if method == "cg" else 1
         return native.solve_rows(
             fixed,
-            self.n_components,
+            f,
             *rows,
             offset,
             x,
@@ -88,8 +89,9 @@ class Explicit(RegressorMixin, Factorization):
         fixed, offset = self.item_factors_, self.item_bias_
         if of_items:
             fixed, offset = self.user_factors_, self.user_bias_
-        x = padded(rows.shape[0], self.n_components, fixed.dtype)
+        f = fixed.shape[1]  # which n_components need not be any more
+        x = padded(rows.shape[0], f, fixed.dtype)
         bias = np.zeros(len(x), x.dtype) if self.user_bias_ is not None else None
         alpha = self._alphas()[of_items]
-        self._half(self._side(rows), padded_copy(fixed), offset, x, bias, alpha, "cholesky")
-        return x[:, : self.n_components].copy(), bias
+        self._half(self._side(rows), padded_copy(fixed), offset, x, bias, alpha, "cholesky", f)
+        return x[:, :f].copy(), bias

@@ -285,18 +285,21 @@ class GLMFactorization(RegressorMixin, Alternating):
     def _sweep(self, state):
         users, items = state
         method = self._method()
-        self._step(users, items.x, self._alphas()[0], method)
-        loss = self._step(items, users.x, self._alphas()[1], method) + users.penalties()
+        shape = self.n_components, self.biases
+        self._step(users, items.x, self._alphas()[0], method, *shape)
+        loss = self._step(items, users.x, self._alphas()[1], method, *shape) + users.penalties()
         if not np.isfinite(loss):
             raise ValueError("The likelihood is not a number for some ratings and scores.")
         return loss
 
-    def _step(self, side: Newton, fixed: np.ndarray, alpha: float, method: str) -> float:
+    def _step(
+        self, side: Newton, fixed: np.ndarray, alpha: float, method: str, f: int, biases: bool
+    ) -> float:
         """A damped Newton step of one side, in place; return its loss."""
-        f, rows, threads = self.n_components, side.rows, n_threads()
+        rows, threads = side.rows, n_threads()
         regressors = padded_copy(fixed)
         offset = np.full(len(fixed), self.global_bias_, fixed.dtype)
-        if self.biases:
+        if biases:
             offset += fixed[:, f]
             regressors[:, f] = 1
         given = rows.target, rows.indptr, rows.indices, regressors, offset
@@ -306,7 +309,7 @@ class GLMFactorization(RegressorMixin, Alternating):
         x = padded_copy(side.x)
         als.solve_rows(
             regressors,
-            f + self.biases,
+            f + biases,
             *rows._replace(target=side.target, scale=side.scale),
             None,
             x,
@@ -334,17 +337,18 @@ class GLMFactorization(RegressorMixin, Alternating):
 
     def _solve_rows(self, rows, of_items):
         name = "user" if of_items else "item"
-        f, factors = self.n_components, getattr(self, f"{name}_factors_")
-        fixed = padded(len(factors), f + self.biases, factors.dtype)
+        factors, bias = getattr(self, f"{name}_factors_"), getattr(self, f"{name}_bias_")
+        f, biases = factors.shape[1], bias is not None  # not what parameters are by now
+        fixed = padded(len(factors), f + biases, factors.dtype)
         fixed[:, :f] = factors
-        if self.biases:
-            fixed[:, f] = getattr(self, f"{name}_bias_")
+        if biases:
+            fixed[:, f] = bias
         self._checked(rows.data)
         x, alpha = padded(rows.shape[0], fixed.shape[1], fixed.dtype), self._alphas()[of_items]
         side, before = Newton.of(self._side(rows), x, alpha, self.weighted_alpha), np.inf
         for _ in range(50 if rows.nnz else 0):
-            loss = self._step(side, fixed, alpha, "cholesky")
+            loss = self._step(side, fixed, alpha, "cholesky", f, biases)
             if not before - loss > 1e-9 * abs(loss):
                 break
             before = loss
-        return x[:, :f].copy(), x[:, f].copy() if self.biases else None
+        return x[:, :f].copy(), x[:, f].copy() if biases else None

@@ -176,10 +176,16 @@ class ImplicitALS(Alternating):
         return V
 
     def _half(
-        self, rows: Side, fixed: np.ndarray, x: np.ndarray, method: str, measure: bool = False
+        self,
+        rows: Side,
+        fixed: np.ndarray,
+        x: np.ndarray,
+        method: str,
+        f: int,
+        measure: bool = False,
     ) -> tuple[float, float]:
         """Solve for x in place; the loss less that of the fixed side, and the squares of that."""
-        f, ld, dtype, threads = self.n_components, fixed.shape[1], fixed.dtype, n_threads()
+        ld, dtype, threads = fixed.shape[1], fixed.dtype, n_threads()
         gram, root, inverse = np.empty((f, f)), np.empty((ld, ld)), np.empty((ld, ld))
         native.gram(fixed, gram, threads)
         native.whitening(gram, self.alpha, root, inverse)
@@ -196,9 +202,9 @@ class ImplicitALS(Alternating):
 
     def _sweep(self, state):
         users, items, U, V, _ = state
-        method = self._method()
-        self._half(users, V, U, method)
-        loss, squares = self._half(items, U, V, method, measure=True)
+        method, f = self._method(), self.n_components
+        self._half(users, V, U, method, f)
+        loss, squares = self._half(items, U, V, method, f, measure=True)
         return loss + self.alpha * squares + self._constant(users)
 
     def _constant(self, rows: Side) -> float:
@@ -208,7 +214,8 @@ class ImplicitALS(Alternating):
 
     def _solve_rows(self, rows, of_items):
         fixed = self.user_factors_ if of_items else self.item_factors_
-        x = padded(rows.shape[0], self.n_components, fixed.dtype)
+        f = fixed.shape[1]  # which n_components need not be any more
+        x = padded(rows.shape[0], f, fixed.dtype)
         if len(x):
-            self._half(self._side(rows), padded_copy(fixed), x, "cholesky")
-        return x[:, : self.n_components].copy(), None
+            self._half(self._side(rows), padded_copy(fixed), x, "cholesky", f)
+        return x[:, :f].copy(), None
