@@ -14,7 +14,7 @@ from fastml._native import als as native
 from fastml._runtime.threads import n_threads
 from fastml.recommendation._alternating import Side
 from fastml.recommendation._base import Factorization, padded, padded_copy
-from fastml.recommendation._ratings import values_of
+from fastml.recommendation._ratings import entries_of, values_of
 
 
 class Explicit(RegressorMixin, Factorization):
@@ -45,7 +45,7 @@ class Explicit(RegressorMixin, Factorization):
             1 less the squared errors over the squared deviations of the ratings from their mean.
         """
         predicted = self.predict(X)
-        ratings = X.tocoo().data if y is None else y
+        ratings = entries_of(X)[2] if y is None else y
         return float(r2_score(values_of(ratings, len(predicted)), predicted))
 
     def _center(self, matrix):

@@ -18,7 +18,7 @@ from fastml._runtime.threads import n_threads
 from fastml.jit import Likelihood
 from fastml.recommendation._alternating import Alternating, Side
 from fastml.recommendation._base import padded, padded_copy
-from fastml.recommendation._ratings import Table, values_of
+from fastml.recommendation._ratings import Table, entries_of, values_of
 
 
 class Newton(NamedTuple):
@@ -218,7 +218,7 @@ class GLMFactorization(RegressorMixin, Alternating):
             Without terms that do not depend on scores.
         """
         scores = self.decision_function(X)
-        ratings = self._checked(values_of(X.tocoo().data if y is None else y, len(scores)))
+        ratings = self._checked(values_of(entries_of(X)[2] if y is None else y, len(scores)))
         return float(np.mean(self._evaluate(ratings.astype(scores.dtype), scores)[0], dtype=float))
 
     def _mean(self) -> Callable:

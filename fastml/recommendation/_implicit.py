@@ -6,6 +6,7 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils._param_validation import Interval
 
 from fastml._native import als as native
@@ -14,7 +15,7 @@ from fastml._runtime.threads import n_threads
 from fastml.metrics._ranking import ndcg_at_k
 from fastml.recommendation._alternating import Alternating, Side
 from fastml.recommendation._base import padded, padded_copy
-from fastml.recommendation._ratings import csr_of, pairs_of, values_of
+from fastml.recommendation._ratings import csr_of, entries_of, pairs_of, values_of
 
 
 class ImplicitALS(Alternating):
@@ -149,8 +150,8 @@ class ImplicitALS(Alternating):
         """
         users, items = pairs_of(X, self._table.users, self._table.items)
         known = (users >= 0) & (items >= 0)
-        if y is not None or hasattr(X, "tocoo"):
-            known &= values_of(X.tocoo().data if y is None else y, len(users)) > 0
+        if y is not None or sparse.issparse(X):
+            known &= values_of(entries_of(X)[2] if y is None else y, len(users)) > 0
         places, row = np.unique(users[known], return_inverse=True)
         if len(places) == 0:
             return 0.0

@@ -145,10 +145,20 @@ def without_entries(matrix: Any, places: np.ndarray) -> Any:
     return sparse.csr_matrix((matrix.data[kept], matrix.indices[kept], indptr), shape=matrix.shape)
 
 
+def entries_of(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The rows, columns and values that a sparse matrix has stored, row by row."""
+    coo = X.tocoo()
+    entries = coo.row.astype(np.int64), coo.col.astype(np.int64), coo.data
+    if (coo.row[1:] < coo.row[:-1]).any():
+        order = np.argsort(coo.row, kind="stable")
+        entries = tuple(entry[order] for entry in entries)
+    return entries
+
+
 def pairs_of(X: Any, users: Ids, items: Ids) -> tuple[np.ndarray, np.ndarray]:
     """The places of the users and items of pairs, or of the entries of a sparse matrix."""
     if sparse.issparse(X):
-        coo = X.tocoo()
-        return users.find(coo.row.astype(np.int64)), items.find(coo.col.astype(np.int64))
+        row, column, _ = entries_of(X)
+        return users.find(row), items.find(column)
     user, item = columns_of(X)
     return users.find(user), items.find(item)
