@@ -9,6 +9,7 @@ import polars
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 import fastml
@@ -541,3 +542,19 @@ def test_parameters_that_changed_since_the_fit(name):
     np.testing.assert_array_equal(model.transform_items(R.T), expected[1])
     np.testing.assert_array_equal(model.partial_fit(R).user_factors_, expected[2].user_factors_)
     assert model.fit(R).user_factors_.shape == (N_USERS, 40)
+
+
+def test_negative_feedback_is_refused_later_too():
+    model = ImplicitALS(3, random_state=0).fit(counts())
+    bad = sparse.csr_matrix(([-1.0], ([0], [1])), shape=(2, N_ITEMS))
+    for method in (model.transform, model.recommend, model.partial_fit):
+        with pytest.raises(ValueError, match="negative"):
+            method(bad)
+    with pytest.raises(ValueError, match="negative"):
+        model.transform_items(-counts()[:, :1].T)
+
+
+@pytest.mark.parametrize("name", ["ALS", "ImplicitALS", "SGDFactorization", "GLMFactorization"])
+def test_score_of_what_is_not_fitted(name):
+    with pytest.raises(NotFittedError):
+        getattr(fastml.recommendation, name)().score([[0, 1], [1, 1]], [1, 1])

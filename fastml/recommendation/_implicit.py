@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
 
 from fastml._native import als as native
 from fastml._native.gemm import gemm
@@ -148,6 +149,7 @@ class ImplicitALS(Alternating):
             The mean of `fastml.metrics.ndcg_at_k` over the users of X. Users and items that the
             fit did not know are left out; 0 if none are left.
         """
+        check_is_fitted(self)
         users, items = pairs_of(X, self._table.users, self._table.items)
         known = (users >= 0) & (items >= 0)
         if y is not None or sparse.issparse(X):
@@ -160,11 +162,11 @@ class ImplicitALS(Alternating):
         return ndcg_at_k(liked, self._rank(places, 10, filter_seen=True)[0])
 
     def _center(self, matrix):
-        if (matrix.data < 0).any():
-            raise ValueError("Values of implicit feedback must not be negative.")
         return 0.0
 
     def _side(self, matrix: Any) -> Side:
+        if (matrix.data < 0).any():
+            raise ValueError("Values of implicit feedback must not be negative.")
         weight = matrix.data * matrix.dtype.type(self.confidence)
         scale = np.sqrt(weight)
         target = np.divide(1 + weight, scale, out=np.zeros_like(scale), where=scale > 0)
