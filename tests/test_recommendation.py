@@ -558,3 +558,14 @@ def test_negative_feedback_is_refused_later_too():
 def test_score_of_what_is_not_fitted(name):
     with pytest.raises(NotFittedError):
         getattr(fastml.recommendation, name)().score([[0, 1], [1, 1]], [1, 1])
+
+
+@pytest.mark.parametrize("size", [1e20, 1e38])
+def test_ratings_whose_squares_are_infinite(size):
+    pairs, values, _ = ratings(np.float32)
+    with pytest.raises(ValueError, match="too large for float32"):
+        ALS(3, random_state=0).fit(pairs, values / 20 * np.float32(size))
+    model = ALS(3, random_state=0).fit(pairs, values)
+    for method in (model.transform, model.recommend, model.partial_fit):
+        with pytest.raises(ValueError, match="too large for float32"):
+            method(sparse.csr_matrix(([1e300], ([0], [1])), shape=(2, N_ITEMS)))

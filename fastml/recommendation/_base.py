@@ -25,6 +25,7 @@ from fastml.recommendation._ratings import (
     csr_of,
     pairs_of,
     read,
+    rounded,
     values_of,
     without_duplicates,
 )
@@ -105,6 +106,11 @@ class Factorization(Recommender, Versioned, CallbackSupportMixin, BaseEstimator)
         for _ in range(self.max_iter):
             with task.subtask("iteration") as step:
                 losses.append(self._sweep(state))
+                if not np.isfinite(losses[-1]):
+                    raise ValueError(
+                        "The loss is not a finite number: ratings, or alpha, are too large for "
+                        f"{self._table.matrix.dtype}."
+                    )
                 step.attributes = lambda: self._fitted(state, losses)
             if step.stop or self._ends(state, losses):
                 break
@@ -175,7 +181,7 @@ class Factorization(Recommender, Versioned, CallbackSupportMixin, BaseEstimator)
         matrix = csr_of(
             np.append(ours.row, row),
             np.append(ours.col, column),
-            np.append(ours.data, theirs.data).astype(self.user_factors_.dtype),
+            np.append(ours.data, rounded(theirs.data, self.user_factors_.dtype)),
             (len(users), len(items)),
         )
         with whole_or_not_at_all(self):
@@ -283,7 +289,7 @@ class Factorization(Recommender, Versioned, CallbackSupportMixin, BaseEstimator)
                 f"got {type(X).__name__} of shape {np.shape(X)}."
             )
         coo = X.tocoo()
-        values = values_of(coo.data, coo.nnz).astype(self.user_factors_.dtype, copy=False)
+        values = rounded(values_of(coo.data, coo.nnz), self.user_factors_.dtype)
         return without_duplicates(csr_of(coo.row, coo.col, values, X.shape), self.duplicates)
 
     def __sklearn_tags__(self) -> Any:

@@ -85,6 +85,15 @@ def values_of(y: Any, n: int) -> np.ndarray:
     return values
 
 
+def rounded(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Finite ratings in the precision of a model, where they have to be finite too."""
+    with np.errstate(over="ignore"):
+        values = values.astype(dtype, copy=False)
+    if not np.isfinite(values).all():
+        raise ValueError(f"There are ratings that are too large for {dtype}.")
+    return values
+
+
 def read(X: Any, y: Any, duplicates: str, ones: bool) -> Table:
     """The ratings of a sparse matrix, or of pairs; those are 1 if `ones` and none are given."""
     if sparse.issparse(X):
