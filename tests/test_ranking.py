@@ -122,3 +122,27 @@ def test_metrics_refuse_what_makes_no_sense():
     ):
         with pytest.raises(ValueError, match=message):
             precision_at_k(relevant, shown, k)
+
+
+def test_columns_beyond_the_matrix_are_liked_by_nobody():
+    """Column 5 of 4 is not column 1 of the next row."""
+    liked = sparse.csr_matrix(np.eye(3, 4))
+    assert [metric(liked, [[5, 9], [10, 4], [0, 1]]) for metric in METRICS] == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("as_sets", [False, True])
+def test_what_is_recommended_twice_counts_once(as_sets):
+    liked = [{0, 1}, {2}] if as_sets else sparse.csr_matrix([[1, 1, 0], [0, 0, 1]])
+    twice, once = [[0, 0, 1], [2, 2, 2]], [[0, -1, 1], [2, -1, -1]]
+    for metric in METRICS:
+        assert metric(liked, twice) == metric(liked, once) <= 1
+
+
+def test_ids_of_several_types_stay_what_they_are():
+    assert precision_at_k([{1, "a"}], [["a", 1]]) == 1
+    assert precision_at_k([{"1", "a"}], [["a", 1]]) == 0.5
+
+
+def test_a_dense_matrix_is_not_taken_for_collections():
+    with pytest.raises(ValueError, match="sparse"):
+        precision_at_k(np.eye(2, 3), [[0, 1], [1, 0]])

@@ -18,7 +18,8 @@ def precision_at_k(relevant: Any, recommended: Any, k: int | None = None) -> flo
         collections of ids. Users who like nothing are left out of the average.
 
     recommended : array-like of shape (n_users, n_recommended)
-        The items recommended to each user, best first: columns of the matrix, or ids.
+        The items recommended to each user, best first: columns of the matrix, or ids. What is
+        there again counts once, at its first place.
 
     k : int, default=None
         How many of them count; all if None.
@@ -48,7 +49,8 @@ def recall_at_k(relevant: Any, recommended: Any, k: int | None = None) -> float:
         collections of ids. Users who like nothing are left out of the average.
 
     recommended : array-like of shape (n_users, n_recommended)
-        The items recommended to each user, best first: columns of the matrix, or ids.
+        The items recommended to each user, best first: columns of the matrix, or ids. What is
+        there again counts once, at its first place.
 
     k : int, default=None
         How many of them count; all if None.
@@ -78,7 +80,8 @@ def ndcg_at_k(relevant: Any, recommended: Any, k: int | None = None) -> float:
         collections of ids. Users who like nothing are left out of the average.
 
     recommended : array-like of shape (n_users, n_recommended)
-        The items recommended to each user, best first: columns of the matrix, or ids.
+        The items recommended to each user, best first: columns of the matrix, or ids. What is
+        there again counts once, at its first place.
 
     k : int, default=None
         How many of them count; all if None.
@@ -111,7 +114,8 @@ def map_at_k(relevant: Any, recommended: Any, k: int | None = None) -> float:
         collections of ids. Users who like nothing are left out of the average.
 
     recommended : array-like of shape (n_users, n_recommended)
-        The items recommended to each user, best first: columns of the matrix, or ids.
+        The items recommended to each user, best first: columns of the matrix, or ids. What is
+        there again counts once, at its first place.
 
     k : int, default=None
         How many of them count; all if None.
@@ -140,6 +144,8 @@ def _mean(values: np.ndarray) -> float:
 def _hits(relevant: Any, recommended: Any, k: int | None) -> tuple[np.ndarray, np.ndarray]:
     """Which recommendations are relevant, and how much is, for the users who like something."""
     shown = np.asarray(recommended)
+    if shown.dtype.kind in "US" and not isinstance(recommended, np.ndarray):
+        shown = np.asarray(recommended, dtype=object)  # of (1, "a"), the 1 is to stay a number
     n_users = relevant.shape[0] if sparse.issparse(relevant) else len(relevant)
     if shown.ndim != 2 or len(shown) != n_users or shown.shape[1] == 0:
         raise ValueError(
@@ -152,12 +158,22 @@ def _hits(relevant: Any, recommended: Any, k: int | None) -> tuple[np.ndarray, n
     if sparse.issparse(relevant):
         hits, size = _hits_of_matrix(relevant.tocsr(), shown)
     else:
+        if isinstance(relevant, np.ndarray) and relevant.dtype.kind in "fb":
+            raise ValueError("A matrix of what users like has to be sparse.")
         liked = [set(ids) for ids in relevant]
         size = np.array([len(ids) for ids in liked], dtype=np.intp)
-        rows = zip(liked, shown.tolist(), strict=True)
-        hits = np.array([[item in ids for item in row] for ids, row in rows], dtype=bool)
-        hits = hits.reshape(shown.shape)
+        hits = _hits_of_sets(liked, shown)
     return hits[size > 0], size[size > 0]
+
+
+def _hits_of_sets(liked: list[set], shown: np.ndarray) -> np.ndarray:
+    hits = np.zeros(shown.shape, bool)
+    for left, items, row in zip(liked, shown.tolist(), hits, strict=True):
+        for place, item in enumerate(items):
+            if item in left:
+                left.remove(item)  # counts once
+                row[place] = True
+    return hits
 
 
 def _hits_of_matrix(relevant: Any, shown: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -171,4 +187,8 @@ def _hits_of_matrix(relevant: Any, shown: np.ndarray) -> tuple[np.ndarray, np.nd
     wanted = np.arange(n)[:, np.newaxis] * width + shown
     at = np.minimum(keys.searchsorted(wanted), max(len(keys) - 1, 0))
     hits = keys[at] == wanted if len(keys) else np.zeros(shown.shape, bool)
-    return hits & (shown >= 0), size
+    hits &= (shown >= 0) & (shown < width)
+    _, first = np.unique(wanted[hits], return_index=True)
+    once = np.zeros(hits.size, bool)
+    once[np.flatnonzero(hits)[first]] = True
+    return once.reshape(hits.shape), size
