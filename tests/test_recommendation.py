@@ -569,3 +569,17 @@ def test_ratings_whose_squares_are_infinite(size):
     for method in (model.transform, model.recommend, model.partial_fit):
         with pytest.raises(ValueError, match="too large for float32"):
             method(sparse.csr_matrix(([1e300], ([0], [1])), shape=(2, N_ITEMS)))
+
+
+def test_numbers_of_items_and_of_ratings():
+    pairs, values, _ = ratings()
+    model = ALS(2, random_state=0).fit(pairs, values)
+    for k in (None, "a", N_ITEMS + 0.5, 0):
+        with pytest.raises(ValueError, match="k has to be an integer"):
+            model.similar_items(0, k)
+    expected = split_ratings(pairs, test_size=0.25, random_state=0)
+    found = split_ratings(pairs, test_size=np.float32(0.25), random_state=0)
+    np.testing.assert_array_equal(found[1], expected[1])
+    for test_size in (None, "a", 0, 1.0):
+        with pytest.raises(ValueError, match="test_size has to be"):
+            split_ratings(pairs, test_size=test_size)

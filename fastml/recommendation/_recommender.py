@@ -63,7 +63,7 @@ class Recommender:
         items : ndarray of shape (n_users, k)
             The ids of the items, best first, the one of lower place in `item_ids_` first among
             equals. If too few items are left that a user has not rated, the row ends with ids that
-            are -1, or None where ids are no integers.
+            are -1, or None where ids are not integers with a sign.
 
         scores : ndarray of shape (n_users, k)
             Their predictions; minus infinity where there is no item.
@@ -117,7 +117,7 @@ class Recommender:
         unit = self.item_factors_ / np.where(norms > 0, norms, 1)
         at = np.arange(len(places))
         itself = Seen(at, at + 1, places.astype(np.int32, copy=False))
-        k = min(k, max(1, len(unit) - 1))
+        k = min(_checked_number(k), max(1, len(unit) - 1))
         ranked, cosines = _ranked(np.ascontiguousarray(unit[places]), unit, None, itself, k)
         return _named(ranked, self.item_ids_), cosines
 
@@ -137,12 +137,16 @@ class Recommender:
         return places
 
 
+def _checked_number(k: Any) -> int:
+    if not isinstance(k, Integral) or k < 1:
+        raise ValueError(f"k has to be an integer of at least 1, got {k!r}.")
+    return int(k)
+
+
 def _ranked(
     users: np.ndarray, items: np.ndarray, bias: np.ndarray | None, seen: Seen | None, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    if not isinstance(k, Integral) or k < 1:
-        raise ValueError(f"k has to be an integer of at least 1, got {k!r}.")
-    k = min(int(k), len(items))
+    k = min(_checked_number(k), len(items))
     ranked, scores = np.empty((len(users), k), np.int32), np.empty((len(users), k), items.dtype)
     if len(users):
         skipped = seen or (None, None, None)

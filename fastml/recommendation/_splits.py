@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -55,8 +56,9 @@ def split_ratings(
     """
     user, _ = columns_of(pairs)
     n = len(user)
-    if not (test_size > 0 and (isinstance(test_size, int | np.integer) or test_size < 1)):
-        raise ValueError(f"test_size has to be a share or a number above 0, got {test_size}.")
+    whole = isinstance(test_size, Integral)
+    if not (isinstance(test_size, Real) and test_size > 0 and (whole or test_size < 1)):
+        raise ValueError(f"test_size has to be a share or a number above 0, got {test_size!r}.")
     order = check_random_state(random_state).permutation(n)
     if times is not None:
         when = np.asarray(times)
@@ -66,7 +68,7 @@ def split_ratings(
     group = encode(user)[1] if per_user else np.zeros(n, np.int32)
     order = order[np.argsort(group[order], kind="stable")]
     size = np.bincount(group)
-    held = size * test_size if isinstance(test_size, float) else np.full(len(size), test_size)
+    held = np.full(len(size), test_size) if whole else size * float(test_size)
     held = np.minimum(np.ceil(held - 1e-9).astype(np.intp), np.maximum(size - 1, 0))
     place = np.arange(n) - np.repeat(np.cumsum(size) - size, size)
     late = place >= np.repeat(size - held, size)
