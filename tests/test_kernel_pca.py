@@ -197,6 +197,18 @@ def test_a_kernel_that_is_not_finite():
             model(2, kernel="poly", gamma=1.0, eigen_solver="dense").fit(X)
 
 
+@pytest.mark.parametrize("n", [1, 30])
+@pytest.mark.parametrize("n_components", [None, 30, 50])
+def test_arpack_where_all_components_are_wanted(n_components, n):
+    params = {"kernel": "rbf", "eigen_solver": "arpack", "random_state": 0}
+    X = rows(n, 4)
+    with pytest.warns(RuntimeWarning, match="k >= N"):
+        theirs = stock.KernelPCA(n_components, **params).fit(X)
+    with pytest.warns(RuntimeWarning, match="k >= N"):
+        ours = KernelPCA(n_components, **params).fit(X)
+    np.testing.assert_allclose(ours.eigenvalues_, theirs.eigenvalues_, atol=1e-12)
+
+
 def test_rows_of_the_fit_that_change_are_met_anew():
     X = rows(220, 4)
     model = KernelPCA(2, kernel="rbf").fit(X)

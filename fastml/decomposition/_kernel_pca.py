@@ -232,6 +232,8 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
             return self._all_pairs(gram.centre(), k)
         if solver == "arpack":
             operator = LinearOperator(gram.shape, gram.times_one, dtype=gram.dtype)
+            if k >= n:  # more than ARPACK can find: of an array SciPy asks LAPACK, and warns
+                operator = gram.centre()
             v0 = rng.uniform(-1, 1, n)
             options = {"tol": self.tol, "maxiter": self.max_iter, "v0": v0}
             return eigsh(operator, k, which="LA", **options)
