@@ -207,6 +207,18 @@ def test_batches_equal_stock(shape, params, dtype):
         )
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", ["PCA", "IncrementalPCA"])
+def test_type_of_what_is_turned_back(kind, dtype):
+    X = data(60, 5, dtype)
+    stock = getattr(sklearn.decomposition, kind)(2).fit(X)
+    ours = getattr(fastml.decomposition, kind)(2).fit(X)
+    projected = stock.transform(X)
+    expected, found = stock.inverse_transform(projected), ours.inverse_transform(projected)
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
 def test_whitened_and_likelihoods_equal_stock():
     X = data(300, 12)
     ours, stock = assert_like_stock(X, n_components=4, whiten=True)

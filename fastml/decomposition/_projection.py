@@ -65,5 +65,6 @@ class Projection(TransformerMixin):
         if self.whiten:
             V = np.sqrt(self.explained_variance_[:, None]) * V
         found = X @ V
-        found += self.mean_
-        return found
+        # In place if that leaves the type: IncrementalPCA's means of float32 rows are double.
+        fits = np.result_type(found, self.mean_) == found.dtype
+        return np.add(found, self.mean_, out=found if fits else None)
