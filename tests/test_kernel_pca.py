@@ -209,6 +209,13 @@ def test_arpack_where_all_components_are_wanted(n_components, n):
     np.testing.assert_allclose(ours.eigenvalues_, theirs.eigenvalues_, atol=1e-12)
 
 
+def test_a_gram_matrix_that_is_not_square():
+    for model in (stock.KernelPCA, KernelPCA):
+        for K in (rows(250, 3), sparse.csr_matrix(rows(20, 5))):
+            with pytest.raises(ValueError, match=r"Got \((250, 3|20, 5)\) for"):
+                model(2, kernel="precomputed").fit(K)
+
+
 def test_rows_of_the_fit_that_change_are_met_anew():
     X = rows(220, 4)
     model = KernelPCA(2, kernel="rbf").fit(X)

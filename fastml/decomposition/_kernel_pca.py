@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn import decomposition as stock
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, check_pairwise_arrays
 from sklearn.preprocessing import KernelCenterer
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -208,8 +208,9 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
 
     def _gram(self, X: Any, streamed: bool) -> KeptGram:
         if is_precomputed(self.kernel):
-            if issparse(X) or X.shape[0] != X.shape[1]:
-                KernelCenterer().fit(X)  # says what is wrong
+            if issparse(X) or X.shape[0] != X.shape[1]:  # these say what is wrong
+                check_pairwise_arrays(X, None, precomputed=True)
+                KernelCenterer().fit(X)
             K = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
             return KeptGram(K if K.flags.writeable else K.copy())
         dtype = dtype_of_gram(self.kernel, X)
