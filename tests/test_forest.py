@@ -28,6 +28,7 @@ from sklearn.tree import (
 )
 from sklearn.tree._tree import Tree
 
+import fastml.ensemble
 from fastml._runtime import beside
 from fastml._runtime.sparse import with_short_indices
 from fastml.tree import _packed
@@ -372,6 +373,23 @@ def test_bagging(features):
     model.fit(X, y)
     ours = _packed.packed_bagging(model).predict(X, 2, average=True)[:, 0, 0]
     assert same_bits(ours, model.predict(X))
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix, sp.csc_matrix])
+@pytest.mark.parametrize("value", [np.inf, 1e300])
+def test_bagging_minds_no_column_that_no_tree_was_given(value, make):
+    X, y = data(50)
+    X = X.astype(np.float64)
+    drawn = {"n_estimators": 2, "max_features": 1, "random_state": 0}
+    theirs = BaggingRegressor(**drawn).fit(make(X), y)
+    unseen = np.setdiff1d(np.arange(X.shape[1]), np.concatenate(theirs.estimators_features_))
+    X[3, unseen] = value
+    theirs = BaggingRegressor(**drawn).fit(make(X), y)
+    ours = fastml.ensemble.BaggingRegressor(**drawn).fit(make(X), y)
+    assert same_bits(ours.predict(make(X)), theirs.predict(make(X)))
+    X[3] = value
+    with pytest.raises(ValueError, match="infinity or a value too large"):
+        ours.predict(make(X))
 
 
 @pytest.mark.parametrize("cuts", [[0], [-1, 0, 1]])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn import ensemble as stock
 from sklearn.ensemble._bagging import BaseBagging
 from sklearn.ensemble._iforest import _average_path_length
@@ -78,15 +79,36 @@ class Orchard(Seedbed, BaseBagging):
             ensure_all_finite=False,
             reset=False,
         )
-        tree = self.estimators_[0]
-        return check_array(
-            X,
-            dtype=np.float32,
-            accept_sparse="csr",
-            ensure_all_finite="allow-nan" if tree._support_missing_values(X) else True,
-            estimator=tree,
-            input_name="X",
-        )
+        try:
+            return _as_trees_take_it(X, self.estimators_[0])
+        except ValueError:  # which a column that no tree was given is no reason for
+            seen = np.concatenate(self.estimators_features_)
+            unseen = np.setdiff1d(np.arange(X.shape[1]), seen)
+            if not len(unseen):
+                raise
+            return _as_trees_take_it(_blanked(X, unseen), self.estimators_[0])
+
+
+def _as_trees_take_it(X: Any, tree: Any) -> Any:
+    return check_array(
+        X,
+        dtype=np.float32,
+        accept_sparse="csr",
+        ensure_all_finite="allow-nan" if tree._support_missing_values(X) else True,
+        estimator=tree,
+        input_name="X",
+    )
+
+
+def _blanked(X: Any, columns: np.ndarray) -> Any:
+    """A copy of X with zeros in some columns."""
+    X = X.tocsc(copy=True) if issparse(X) else X.copy()
+    if issparse(X):
+        for j in columns:
+            X.data[X.indptr[j] : X.indptr[j + 1]] = 0
+    else:
+        X[:, columns] = 0
+    return X
 
 
 def _not_native(self: Any, X: Any, **params: Any) -> Unsupported | None:
