@@ -134,6 +134,15 @@ def test_the_projections_of_scikit_learn(name, n, d, m, density, dtype):
     same(twin.transform(X), ours.transform(X), atol)
 
 
+@pytest.mark.parametrize("format", ["csr", "csc", "coo", "lil", "bsr"])
+def test_format_of_sparse_projections(format):
+    X = sparse.random(30, 50, 0.3, random_state=0).asformat(format)
+    theirs = stock.SparseRandomProjection(5, random_state=0).fit_transform(X)
+    ours = SparseRandomProjection(5, random_state=0).fit_transform(X)
+    assert ours.format == theirs.format
+    np.testing.assert_allclose(ours.toarray(), theirs.toarray(), atol=1e-12)
+
+
 def test_a_singular_matrix_has_an_inverse():
     X = rows(5, 6)
     theirs = stock.SparseRandomProjection(30, density=0.05, random_state=0).fit(X)

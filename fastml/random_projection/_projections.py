@@ -159,7 +159,8 @@ class SparseRandomProjection(_Projection, StockSparse):
             return (_of_dense if issparse(X) else _by_blas)(X, S)
         if issparse(X) and not self.dense_output:
             Z = sparse_product(*_alike(X, S), like=_stock_product)
-            return Z.asformat(given.format) if issparse(given) else Z
+            # All formats but these two become CSR when they are checked.
+            return Z.asformat("csc" if issparse(given) and given.format == "csc" else "csr")
         if X.shape[0] < FEW and not issparse(X):
             return np.ascontiguousarray((S @ X.T).T)
         S, back = beside(self, [S], lambda: _sound(S))
