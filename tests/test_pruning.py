@@ -138,3 +138,26 @@ def test_outputs_and_unknown_classes():
         reduced_error_prune(model, X_VAL, both[:150])
     with pytest.raises(TypeError, match="tree must be"):
         reduced_error_prune(sklearn.ensemble.BaggingClassifier(), X_VAL, Y_VAL)
+
+
+@pytest.mark.parametrize("name", ["TreeClassifier", "TreeRegressor", "ForestClassifier"])
+def test_sets_of_levels_are_left(name):
+    """A pruned tree sends rows where the whole one does, as far as it goes."""
+    rows = np.c_[rng.integers(0, 30, N), rng.integers(0, 5, N), rng.normal(size=N)]
+    y = (rows[:, 0] % 3 == 0) ^ (rows[:, 1] == 2) ^ (rng.random(N) < 0.2)
+    make = getattr(tree if name.startswith("Tree") else ensemble, "Categorical" + name)
+    model = make(categorical_features=[0, 1], random_state=0)
+    if name.startswith("Forest"):
+        model.set_params(n_estimators=3)
+    model.fit(rows[:200], y[:200].astype(int))
+    pruned = reduced_error_prune(model, rows[200:], y[200:].astype(int))
+    assert pruned.score(rows[200:], y[200:]) > model.score(rows[200:], y[200:])
+    one = name.startswith("Tree")
+    trees = [(model, pruned)] if one else zip(model.estimators_, pruned.estimators_, strict=True)
+    Z = model._encoder.transform(model, rows)
+    for whole, less in trees:
+        assert less.tree_.node_count < whole.tree_.node_count
+        nodes, paths = less.tree_.apply(Z), whole.tree_.decision_path(Z)
+        passed = [whole.tree_.value[paths[i].indices] for i in range(N)]
+        for node, values in zip(nodes, passed, strict=True):
+            assert (values == less.tree_.value[node]).all(axis=(1, 2)).any()

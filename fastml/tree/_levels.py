@@ -183,6 +183,10 @@ class LevelTree:
             raise AttributeError(name)
         return getattr(self._tree, name)
 
+    def with_nodes_of(self, tree: Any) -> LevelTree:
+        """A tree that has been pruned from this one's nodes, with the sets that are left."""
+        return LevelTree.pruned(tree, self._tree, self._words, self._n_levels)
+
     @property
     def stock(self) -> Any:
         """Scikit-learn's `Tree` of the nodes, which knows nothing of the sets."""

@@ -14,6 +14,8 @@ from sklearn.tree._tree import Tree
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted
 
+from fastml.tree._levels import LevelTree
+
 _LEAF, _UNDEFINED = -1, -2  # as scikit-learn marks them
 
 
@@ -88,7 +90,7 @@ def _codes(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return codes
 
 
-def _prune(estimator: Any, X: Any, y: np.ndarray, w: np.ndarray) -> Tree:
+def _prune(estimator: Any, X: Any, y: np.ndarray, w: np.ndarray) -> Tree | LevelTree:
     tree = estimator.tree_
     left, right = tree.children_left, tree.children_right
     loss = _node_losses(estimator, X, y, w)
@@ -99,6 +101,8 @@ def _prune(estimator: Any, X: Any, y: np.ndarray, w: np.ndarray) -> Tree:
         below = loss[left[inner]] + loss[right[inner]]
         keeps_children[inner] = loss[inner] > below
         loss[inner] = np.minimum(loss[inner], below)
+    if isinstance(tree, LevelTree):
+        return tree.with_nodes_of(_with_children_of(tree.stock, keeps_children))
     return _with_children_of(tree, keeps_children)
 
 
