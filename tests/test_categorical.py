@@ -8,6 +8,7 @@ import pandas as pd
 import polars
 import pytest
 import sklearn.tree
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 
 import fastml
@@ -248,6 +249,20 @@ def test_trees_from_elsewhere_are_checked():
     circle.__setstate__(state)
     with pytest.raises(ValueError, match="make no tree"):
         LevelTrees([LevelTree(circle, tree._words, tree._n_levels)])
+
+
+@pytest.mark.parametrize("cls", [CategoricalTreeRegressor, CategoricalForestClassifier])
+def test_a_fit_that_fails_leaves_the_levels(cls):
+    X = np.c_[rng.integers(0, 5, N), rng.integers(0, 9, N)]
+    y = X[:, 0] % 2
+    model = cls(categorical_features=[0, 1], random_state=0).fit(X, y)
+    expected = model.predict(X)
+    with pytest.raises(ValueError, match=r"(inconsistent|does not match)"):
+        model.fit(X * 10, y[:-1])
+    np.testing.assert_array_equal(model.predict(X), expected)
+    assert model.categories_[0].tolist() == [0, 1, 2, 3, 4]
+    with pytest.raises(TypeError, match="Sparse data"):
+        model.fit(csr_matrix(X), y)
 
 
 def test_without_categories_it_is_scikit_learns():

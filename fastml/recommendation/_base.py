@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -20,6 +18,7 @@ from fastml._runtime.callbacks import CallbackSupportMixin, Task, fit_context, f
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.threads import n_threads
 from fastml._runtime.versioned import Versioned
+from fastml._runtime.whole import whole_or_not_at_all
 from fastml.recommendation._ratings import (
     Table,
     csr_of,
@@ -43,18 +42,6 @@ def padded_copy(factors: np.ndarray) -> np.ndarray:
     copy = padded(*factors.shape, factors.dtype)
     copy[:, : factors.shape[1]] = factors
     return copy
-
-
-@contextmanager
-def whole_or_not_at_all(model: BaseEstimator) -> Iterator[None]:
-    """Leave a model as it was if it fails to learn: ids must not be of other factors."""
-    before = dict(vars(model))
-    try:
-        yield
-    except BaseException:
-        vars(model).clear()
-        vars(model).update(before)
-        raise
 
 
 class Factorization(Recommender, Versioned, CallbackSupportMixin, BaseEstimator):
@@ -93,7 +80,7 @@ class Factorization(Recommender, Versioned, CallbackSupportMixin, BaseEstimator)
         """
         table = read(X, y, self.duplicates, self._ones)
         losses: list[float] = []
-        with whole_or_not_at_all(self):
+        with whole_or_not_at_all(self):  # ids must not be of other factors
             self.global_bias_ = self._center(table.matrix)
             state = self._begin(table, check_random_state(self.random_state))
             self._adopt(table)

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from fastml._runtime.callbacks import fit_context
+from fastml._runtime.whole import whole_or_not_at_all
 from fastml.tree._classes import DecisionTreeClassifier, DecisionTreeRegressor
 from fastml.tree._levels import Encoder, LevelTree
 
@@ -32,8 +33,9 @@ class Categorical:
 
     def _fit_encoded(self, fit: Any, X: Any, *args: Any) -> Any:
         """Call `fit` of the class after this; names of features are those of X."""
-        fit(self._encode(X), *args)
-        self._encoder.transform(self, X[:1], reset=True)
+        with whole_or_not_at_all(self):  # levels must not be numbered otherwise than trees have it
+            fit(self._encode(X), *args)
+            self._encoder.transform(self, X[:1], reset=True)
         return self
 
     def _validate_X_predict(self, X: Any, check_input: bool = True) -> np.ndarray:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_matrix, hstack
+from scipy.sparse import csr_matrix, hstack, issparse
 from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
@@ -111,6 +111,8 @@ def _columns(X: Any) -> list[Any]:
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
         columns = [X[name] for name in X.columns]
     else:
+        if issparse(X):
+            raise TypeError("Sparse data was passed for X, but levels need dense data.")
         X = X if isinstance(X, np.ndarray) else np.asarray(X)
         if X.ndim != 2:
             raise ValueError(f"Expected 2D array, got {X.ndim}D array instead")
