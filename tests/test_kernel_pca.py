@@ -216,6 +216,16 @@ def test_a_gram_matrix_that_is_not_square():
                 model(2, kernel="precomputed").fit(K)
 
 
+@pytest.mark.parametrize("n", [250, 900])
+@pytest.mark.parametrize("scale", [1e-140, 1e-80, 1e80, 1e152])
+def test_eigenvalues_whose_squares_are_no_numbers(scale, n):
+    X = rows(n, 6) * 0.5 ** np.arange(6)
+    expected = stock.KernelPCA(3, eigen_solver="dense").fit(X)
+    ours = KernelPCA(3, eigen_solver="power", random_state=0).fit(X * scale)
+    np.testing.assert_allclose(np.sqrt(ours.eigenvalues_) / scale, np.sqrt(expected.eigenvalues_))
+    same(ours.eigenvectors_, expected.eigenvectors_, 1e-6)
+
+
 def test_rows_of_the_fit_that_change_are_met_anew():
     X = rows(220, 4)
     model = KernelPCA(2, kernel="rbf").fit(X)

@@ -141,6 +141,32 @@ def largest(
     Of an eigenvalue that is there more than b times a Krylov space has b vectors. So with b < k a
     random block, orthogonal to all that was found, has a few steps to lead to something else.
     """
+    unit: float = 0
+
+    def in_units(V: np.ndarray) -> np.ndarray:
+        nonlocal unit
+        W = product(V)
+        unit = unit or _unit_of(W)
+        return W if unit == 1 else W / W.dtype.type(unit)
+
+    found = _largest(in_units, start, k, tol, max_iter, task)
+    return found._replace(values=found.values * unit, residuals=found.residuals * unit)
+
+
+def _unit_of(W: np.ndarray) -> float:
+    """A power of two beside which squares of such numbers neither overflow nor vanish."""
+    exponent = int(np.frexp(np.abs(W).max(initial=0))[1])  # 0 of what is not finite
+    return 2.0 ** (exponent - 1) if abs(exponent) > np.finfo(W.dtype).maxexp // 3 else 1.0
+
+
+def _largest(
+    product: Callable[[np.ndarray], np.ndarray],
+    start: np.ndarray,
+    k: int,
+    tol: float,
+    max_iter: int,
+    task: Task,
+) -> Eigenpairs:
     n, b = start.shape
     w = width_of(start.dtype)
     kept = -(-(k + b) // w) * w
