@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import sklearn.decomposition
 from scipy import linalg, sparse
+from sklearn.exceptions import NotFittedError
 
 import fastml
 from fastml._runtime.convert import from_sklearn, to_sklearn
@@ -217,6 +218,21 @@ def test_type_of_what_is_turned_back(kind, dtype):
     expected, found = stock.inverse_transform(projected), ours.inverse_transform(projected)
     assert found.dtype == expected.dtype
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["PCA", "FactorAnalysis"])
+def test_a_fit_that_is_refused_changes_nothing(kind):
+    X, wide = data(60, 5), data(60, 7)
+    wide[3, 2] = np.nan
+    model = getattr(fastml.decomposition, kind)(2)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(wide)
+    with pytest.raises(NotFittedError):
+        model.transform(X)
+    expected = model.fit(X).transform(X)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(wide)
+    np.testing.assert_array_equal(model.transform(X), expected)
 
 
 def test_whitened_and_likelihoods_equal_stock():

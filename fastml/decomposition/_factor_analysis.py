@@ -19,6 +19,7 @@ from fastml._runtime.dispatch import Unsupported, accelerated
 from fastml._runtime.docs import documented_by
 from fastml._runtime.forks import unforked
 from fastml._runtime.versioned import Versioned
+from fastml._runtime.whole import whole_or_not_at_all
 from fastml.decomposition._spectra import (
     Spectrum,
     centred_blocks,
@@ -70,11 +71,12 @@ class FactorAnalysis(Versioned, CallbackSupportMixin, StockFactorAnalysis):
     def fit(self, X, y=None):
         """Fit the loadings and the noise by EM."""
         single = getattr(X, "dtype", None) == np.float32
-        X = to_fit(self, X, dtypes=np.float32 if single else np.float64)
-        psi = self._first_noise(X.shape[1])
-        with fit_task(self, self.max_iter, X=X, y=y) as task:
-            self._iterate(_Scaled(self, X), psi, task)
-            task.attributes = {}
+        with whole_or_not_at_all(self):  # of what is refused, not the number of features either
+            X = to_fit(self, X, dtypes=np.float32 if single else np.float64)
+            psi = self._first_noise(X.shape[1])
+            with fit_task(self, self.max_iter, X=X, y=y) as task:
+                self._iterate(_Scaled(self, X), psi, task)
+                task.attributes = {}
         return self
 
     def _first_noise(self, d: int) -> np.ndarray:

@@ -23,6 +23,7 @@ from fastml._runtime.dispatch import Unsupported, accelerated
 from fastml._runtime.docs import documented_by
 from fastml._runtime.forks import unforked
 from fastml._runtime.versioned import Versioned
+from fastml._runtime.whole import whole_or_not_at_all
 from fastml.decomposition._projection import Projection
 from fastml.decomposition._spectra import (
     BLOCK,
@@ -112,18 +113,19 @@ class PCA(Versioned, CallbackSupportMixin, Projection, StockPCA):
                 f' while "{self.svd_solver}" was passed; fastml\'s also with "power". See'
                 " TruncatedSVD for a possible alternative."
             )
-        X = to_fit(self, X, sparse=("csr", "csc"), dtypes=DTYPES)
-        X = without_duplicates(X) if is_sparse(X) else X
-        steps = None if self.svd_solver == "power" else 0
-        with fit_task(self, steps, X=X) as task:
-            n_components = self._choose(X)
-            self.n_samples_ = X.shape[0]
-            U = None
-            if self._fit_svd_solver in ALL:
-                self._find_all(X, n_components)
-            else:
-                U = self._find_leading(X, n_components, task)
-            task.attributes = {}
+        with whole_or_not_at_all(self):  # of what is refused, not the number of features either
+            X = to_fit(self, X, sparse=("csr", "csc"), dtypes=DTYPES)
+            X = without_duplicates(X) if is_sparse(X) else X
+            steps = None if self.svd_solver == "power" else 0
+            with fit_task(self, steps, X=X) as task:
+                n_components = self._choose(X)
+                self.n_samples_ = X.shape[0]
+                U = None
+                if self._fit_svd_solver in ALL:
+                    self._find_all(X, n_components)
+                else:
+                    U = self._find_leading(X, n_components, task)
+                task.attributes = {}
         return X, U
 
     def _choose(self, X: Any) -> Any:
