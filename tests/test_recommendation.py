@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from threadpoolctl import threadpool_limits
 
 import fastml
 from fastml.callback import FitCallback
@@ -412,6 +413,15 @@ def test_same_bits_for_any_number_of_threads(make, solver):
     for outcome in outcomes[1:]:
         for one, many in zip(outcomes[0], outcome, strict=True):
             np.testing.assert_array_equal(one, many)
+
+
+def test_first_factors_depend_on_no_threads():
+    R = sparse.random(400, 300, 0.1, random_state=0, format="csr")
+    model = ALS(50, biases=False, init="svd", max_iter=2, random_state=0)
+    with threadpool_limits(1):  # of BLAS as well
+        expected = clone(model).fit(R)
+    found = clone(model).fit(R)
+    np.testing.assert_array_equal(found.user_factors_, expected.user_factors_)
 
 
 class StopAfterThree(FitCallback):

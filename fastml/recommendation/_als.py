@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.extmath import randomized_svd
 
+from fastml.linalg._svd import Rows, randomized_svd
 from fastml.recommendation._alternating import Alternating
 from fastml.recommendation._base import padded
 from fastml.recommendation._explicit import Explicit
@@ -154,7 +154,8 @@ class ALS(Explicit, Alternating):
         if self.init == "svd":
             kept = type(matrix)((centred, matrix.indices, matrix.indptr), shape=matrix.shape)
             k = min(f, *matrix.shape)
-            _, s, Vt = randomized_svd(kept, k, random_state=random_state)
+            # scikit-learn's would depend on the threads that BLAS has.
+            _, s, Vt = randomized_svd(Rows(kept), k, random_state=random_state)
             V[:, :k] = (np.sqrt(s)[:, np.newaxis] * Vt).T
         if self.nonnegative:
             np.abs(V, out=V)
