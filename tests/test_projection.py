@@ -151,6 +151,24 @@ def test_a_singular_matrix_has_an_inverse():
     np.testing.assert_allclose(ours.inverse_transform(Z), theirs.inverse_transform(Z), atol=1e-12)
 
 
+@pytest.mark.parametrize("compute_inverse", [True, False])
+@pytest.mark.parametrize("kind", ["GaussianRandomProjection", "SparseRandomProjection"])
+def test_projections_of_another_width_are_refused(kind, compute_inverse):
+    model = getattr(fastml.random_projection, kind)(
+        5, random_state=0, compute_inverse_components=compute_inverse
+    )
+    model.fit(rows(300, 50))
+    for n, d in ((300, 100_000), (300, 2), (2, 6)):
+        Z = sparse.random(n, d, 0.5 if d < 10 else 0.01, format="csr", random_state=0)
+        for given in (Z, Z.toarray()):
+            with pytest.raises(ValueError, match="which should be 5"):
+                model.inverse_transform(given)
+    model.components_ = model.components_[:, :1]
+    for given in (rows(300, 50), sparse.csr_matrix(rows(300, 50))):
+        with pytest.raises(ValueError, match="which should be 1"):
+            model.transform(given)
+
+
 def test_the_matrix_is_checked():
     model = SparseRandomProjection(5, random_state=0).fit(rows(20, 50))
     S = model.components_.copy()

@@ -67,13 +67,20 @@ class _Projection(Versioned):
         return _of_dense(X.tocsr(), inverse) if issparse(X) else _by_blas(X, inverse)
 
 
+def _check_width(X: Any, W: Any) -> None:
+    if X.shape[1] != W.shape[1]:
+        raise ValueError(f"X has {X.shape[1]} columns, which should be {W.shape[1]} here.")
+
+
 def _by_blas(X: np.ndarray, W: np.ndarray) -> np.ndarray:
     """X Wᵀ with the GIL, so that no thread of Python's can fork: OpenBLAS does not survive that."""
+    _check_width(X, W)
     return get_blas_funcs("gemm", (X, W))(1.0, W.T, X.T, trans_a=True).T
 
 
 def _of_dense(X: Any, W: np.ndarray) -> np.ndarray:
     """X Wᵀ for X in CSR."""
+    _check_width(X, W)
     dtype = np.result_type(X.dtype, W.dtype)
     if X.shape[0] < FEW:
         columns = np.unique(X.indices)
@@ -155,6 +162,7 @@ class SparseRandomProjection(_Projection, StockSparse):
         """Multiply rows by the matrix."""
         given = X
         X, S = self._rows(X), self.components_
+        _check_width(X, S)  # which has been checked by what the fit saw, but S may have changed
         if not issparse(S):
             return (_of_dense if issparse(X) else _by_blas)(X, S)
         if issparse(X) and not self.dense_output:
