@@ -363,6 +363,28 @@ def test_rows_of_another_width():
         scaler.transform(np.ones((4, 2)))
 
 
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix, sparse.csc_matrix])
+@pytest.mark.parametrize(
+    "scaler",
+    [
+        fastml.preprocessing.StandardScaler(with_mean=False),
+        fastml.preprocessing.MaxAbsScaler(),
+        fastml.preprocessing.RobustScaler(with_centering=False),
+        fastml.preprocessing.MinMaxScaler(),
+    ],
+    ids=lambda scaler: type(scaler).__name__,
+)
+def test_scaled_rows_of_another_width(scaler, kind):
+    """What is beyond the ends of means and scales is no part of the answer."""
+    X = np.random.default_rng(0).random((30, 6))
+    scaler.fit(X)
+    for d in (1, 5, 4000):
+        with pytest.raises((ValueError, TypeError), match=r"features|Sparse data"):
+            scaler.inverse_transform(kind(np.ones((30, d))))
+    if kind is np.asarray:
+        assert_allclose(scaler.inverse_transform(scaler.transform(X)), X)
+
+
 def test_one_thread_and_two_give_the_same_bits():
     for dtype in DTYPES:
         X = values((40_000, 20), dtype, 0.05)

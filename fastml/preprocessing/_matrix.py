@@ -74,7 +74,13 @@ def _is_table(X: Any) -> bool:
 
 def to_invert(estimator: Any, X: Any, sparse: Any = False) -> Any:
     check_is_fitted(estimator)
-    return check_array(X, accept_sparse=sparse, dtype=DTYPES, ensure_all_finite=False)
+    X = check_array(X, accept_sparse=sparse, dtype=DTYPES, ensure_all_finite=False)
+    if X.shape[1] != estimator.n_features_in_:  # NumPy would not add up the shapes; kernels would
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    return X
 
 
 def refuse_infinity(dtype: Any, name: str = "X") -> None:
