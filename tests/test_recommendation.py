@@ -593,3 +593,25 @@ def test_numbers_of_items_and_of_ratings():
     for test_size in (None, "a", 0, 1.0):
         with pytest.raises(ValueError, match="test_size has to be"):
             split_ratings(pairs, test_size=test_size)
+
+
+@pytest.mark.parametrize("name", ["ALS", "ImplicitALS", "SGDFactorization", "GLMFactorization"])
+def test_factors_from_elsewhere_are_checked(name):
+    """Kernels read a row of factors for each id, and would read on behind too few."""
+    pairs, _, _ = ratings()
+    R = matrix(pairs, np.ones(len(pairs)))
+    model = getattr(fastml.recommendation, name)(3, random_state=0).fit(R)
+    for attribute in ("user_factors_", "item_factors_", "user_bias_", "item_bias_"):
+        good = getattr(model, attribute)
+        if good is None:
+            continue
+        setattr(model, attribute, good[:-1].copy())
+        for method in (model.predict, model.transform, model.recommend, model.partial_fit):
+            with pytest.raises(ValueError, match="cannot be of"):
+                method(R)
+        with pytest.raises(ValueError, match="cannot be of"):
+            model.similar_items()
+        setattr(model, attribute, good)
+    model.item_factors_ = model.item_factors_[:, :2].copy()
+    with pytest.raises(ValueError, match="cannot be of"):
+        model.predict(R)

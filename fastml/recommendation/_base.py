@@ -10,7 +10,6 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from fastml._native import als as native
 from fastml._runtime.aligned import aligned_zeros
@@ -159,6 +158,7 @@ class Factorization(Recommender, Versioned, CallbackSupportMixin, BaseEstimator)
         """
         if not hasattr(self, "user_factors_"):
             return self.fit(X, y)
+        self._check_fitted()
         new = read(X, y, self.duplicates, self._ones)
         old = self._table
         users, items = old.users.extended(new.users.values), old.items.extended(new.items.values)
@@ -218,7 +218,7 @@ class Factorization(Recommender, Versioned, CallbackSupportMixin, BaseEstimator)
             The predictions. Where the user or the item is not known they are made of what is:
             the global bias, and the bias of the other.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         users, items = pairs_of(X, self._table.users, self._table.items)
         out = np.empty(len(users), self.user_factors_.dtype)
         if len(out):
@@ -249,7 +249,7 @@ class Factorization(Recommender, Versioned, CallbackSupportMixin, BaseEstimator)
         factors : ndarray of shape (n_new_users, n_components)
             Those of least loss, the items staying as they are. Of a row without ratings, zeros.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         return self._solve_rows(self._checked_rows(X, len(self.item_ids_), "items"), False)[0]
 
     @accelerated
@@ -266,7 +266,7 @@ class Factorization(Recommender, Versioned, CallbackSupportMixin, BaseEstimator)
         factors : ndarray of shape (n_new_items, n_components)
             Those of least loss, the users staying as they are. Of a row without ratings, zeros.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         return self._solve_rows(self._checked_rows(X, len(self.user_ids_), "users"), True)[0]
 
     def _checked_rows(self, X: Any, n: int, of: str) -> Any:

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted
 
 from fastml._native import als as native
 from fastml._native.gemm import gemm
@@ -149,7 +148,7 @@ class ImplicitALS(Alternating):
             The mean of `fastml.metrics.ndcg_at_k` over the users of X. Users and items that the
             fit did not know are left out; 0 if none are left.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         users, items = pairs_of(X, self._table.users, self._table.items)
         known = (users >= 0) & (items >= 0)
         if y is not None or sparse.issparse(X):

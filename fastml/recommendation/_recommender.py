@@ -41,6 +41,22 @@ class Recommender:
     item_ids_: np.ndarray
     global_bias_: float
 
+    def _check_fitted(self) -> None:
+        """That there are factors, and one for each id: kernels read them without looking."""
+        check_is_fitted(self)
+        users, items = self.user_factors_, self.item_factors_
+        width = users.shape[-1]
+        for factors, bias, ids in (
+            (users, self.user_bias_, self._table.users),
+            (items, self.item_bias_, self._table.items),
+        ):
+            shapes = [factors.shape, (len(ids),) if bias is None else bias.shape]
+            if shapes != [(len(ids), width), (len(ids),)]:
+                raise ValueError(
+                    f"Factors and biases of shapes {shapes} cannot be of {len(ids)} ids and "
+                    f"{width} components."
+                )
+
     @accelerated
     def recommend(self, users=None, k=10, *, filter_seen=True):
         """Return the items that users would like best.
@@ -68,7 +84,7 @@ class Recommender:
         scores : ndarray of shape (n_users, k)
             Their predictions; minus infinity where there is no item.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         if sparse.issparse(users):
             rows = self._checked_rows(users, len(self.item_ids_), "items")
             factors, bias = self._solve_rows(rows, False)
@@ -111,7 +127,7 @@ class Recommender:
         similarities : ndarray of shape (n_items, k)
             The cosines of the angles between factors; 0 with factors that are all zero.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         places = self._places("items", items)
         norms = np.sqrt(np.square(self.item_factors_).sum(axis=1, keepdims=True))
         unit = self.item_factors_ / np.where(norms > 0, norms, 1)
