@@ -16,12 +16,19 @@ namespace {
 
 // Multiply-adds of a round: some milliseconds.
 constexpr double round_work = 1e7;
-// Of the objective, and of tol: where the duality gap ends it. Hinges get there fast, by sweeps over
-// few rows, and a look at all rows too early costs more than it saves.
-constexpr double small_gap = 1e-3, small_squared_gap = 1e-2;
+// Of the objective, and of tol: where the duality gap ends it.
+// liblinear leaves more of targets' than of classes'.
+constexpr double small_gap = 5e-2, small_target_gap = 0.9, small_squared_gap = 1e-2;
 // The same, where it also takes small violations; and what is small enough for any tol, since sums
 // over rows are rounded.
-constexpr double fair_gap = 0.5, least_fair_gap = 1e-5;
+constexpr double fair_gap = 0.2, least_fair_gap = 1e-5;
+// Of the objective: the gap that a sweep guesses at which all rows are looked at first; and how many
+// sweeps of all rows, or so small ones, take as long as is worth a look.
+constexpr double first_gap = 1e-3, looks_apart = 2, least_swept = 1.0 / 16;
+// Of the worst violation: rows so far on the right side are set aside. Some come back, which a look
+// at all of them tells; fewest where most rows end at a bound. Where only sweeps look, that has to
+// be rare.
+constexpr double set_aside_hinges = 0.1, set_aside_others = 0.3, set_aside_by_gram = 1;
 // At what the Gram matrix has rounded away.
 constexpr int most_looks = 6;
 
@@ -54,6 +61,7 @@ template <class T> class CoordinateDescent final : public Solver {
               problem.bias,
               0x9e3779b97f4a7c15ull + limits.seed,
               1e300,
+              K ? set_aside_by_gram : set_aside(),
               0,
               0,
               0};
@@ -85,16 +93,12 @@ template <class T> class CoordinateDescent final : public Solver {
             if (status != Status::ok) return status;
             if (++n_iter == 1) first_ = s_.sum;
             const bool calm = small(s_.sum, s_.worst, K_ ? 0.25 : 0.5) && (K_ || may_be_near());
-            const bool hidden =
-                split && common_;  // such halves are further from there than they see
-            if (calm && hidden) {
-                halves = false;
-            } else if (calm) {
-                look_at_all();
-                if (all && K_) status = look_at_rows(n_threads);
+            if (K_) {
+                if (calm) look_at_all();
+                if (calm && all) status = look_at_rows(n_threads);
+            } else {
+                status = go_on(split, calm, n_threads);
             }
-            if (status == Status::ok && !K_)
-                status = go_on(split, calm && all && !hidden, n_threads);
             if (n_iter == most_halved && !common_) halves = false;
             if (status != Status::ok) return status;
         }
@@ -116,9 +120,12 @@ template <class T> class CoordinateDescent final : public Solver {
     // By what the last sweep met, beside the last dual objective that is known.
     bool may_be_near() const {
         const double dual = momentum_.dual;
-        return problem_.regression || !(dual > 0) || s_.gap <= fair() * dual;
+        return !(dual > 0) || s_.gap <= fair() * dual;
     }
 
+    double set_aside() const {
+        return problem_.squared || problem_.regression ? set_aside_others : set_aside_hinges;
+    }
     void look_at_all() {
         s_.active = n_;
         s_.shrinks = 1e300;
@@ -152,7 +159,7 @@ template <class T> class CoordinateDescent final : public Solver {
         s_.worst = std::max(half[0].worst, half[1].worst);
         s_.sum = half[0].sum + half[1].sum;
         s_.gap = half[0].gap + half[1].gap;
-        s_.shrinks = s_.worst > 0 ? s_.worst : 1e300;
+        s_.shrinks = s_.worst > 0 ? s_.part * s_.worst : 1e300;
         // Those still looked at come first again, and a quarter of them changes sides.
         ptrdiff_t low = half[0].active, high = middle + half[1].active;
         s_.active = half[0].active + half[1].active;
@@ -163,29 +170,60 @@ template <class T> class CoordinateDescent final : public Solver {
         return status;
     }
 
-    // Between sweeps: on from here, or the end where the gap is as small as other methods leave it; or
-    // where no row has a violation to speak of (calm) and the gap is fair.
+    // Between sweeps: on from here, and a look at all rows where that may be the end, or where those
+    // set aside have not been seen for long.
     Status go_on(bool split, bool calm, int n_threads) {
+        if (calm && split && common_) halves = calm = false;  // they are further than they see
+        const bool still = calm && s_.gap <= calm_gap_;
         // Momentum is linear in columns and rows: where rows have few entries, or few of them are
         // still looked at, it is for some sweeps at a time.
         Status status = Status::ok;
-        if (split || (!calm && swept_ > moves())) {
+        if (split || (!still && swept_ > moves())) {
             swept_ = 0;
             status =
                 momentum_.move(rows_.get(), w_.get(), split ? other_.get() : nullptr, n_threads);
             level_ = split;
         }
-        const double enough = (problem_.squared ? small_squared_gap : small_gap) * limits_.tol;
-        const bool near = s_.gap <= next_gap_ && s_.gap <= enough * momentum_.dual;
-        if (status != Status::ok || !(calm || near)) return status;
-        if (near) next_gap_ = s_.gap / 2;
-        if ((status = refresh(n_threads)) != Status::ok) return status;
+        if (status != Status::ok) return status;
+        const double active = static_cast<double>(s_.active) / static_cast<double>(n_);
+        unseen_ += std::max(active, least_swept);
+        const bool near = s_.gap <= std::min(next_gap_, first_gap * momentum_.dual);
+        const bool late = unseen_ > looks_apart && (calm || s_.active < n_);
+        return near || late || still ? look(calm, n_threads) : status;
+    }
+
+    // The gap, and which rows sweeps go on with; or the end, where the gap is as small as other
+    // methods leave it, or no row has a violation to speak of and it is fair.
+    Status look(bool calm, int n_threads) {
+        const Status status = refresh(n_threads);
+        if (status != Status::ok) return status;
         evaluate();
+        momentum_.dual = primal - gap;
         evaluated_ = true;
-        done = converged =
-            gap <= (calm ? fair() : enough) * primal || (calm && problem_.regression);
-        if (!done) look_at_all();
+        unseen_ = 0;
+        double sum = 0, worst = 0;
+        ptrdiff_t high = n_;
+        s_.active = 0;
+        for (ptrdiff_t i = 0; i < n_; ++i) {
+            const double violation = violation_at(i);
+            sum += std::max(0.0, violation);
+            worst = std::max(worst, violation);
+            order_[violation < -s_.shrinks ? --high : s_.active++] = static_cast<std::int32_t>(i);
+        }
+        const double part = problem_.squared      ? small_squared_gap
+                            : problem_.regression ? small_target_gap
+                                                  : small_gap;
+        const double enough = part * limits_.tol * primal;
+        done = converged = gap <= enough || (small(sum, worst, 0.5) && gap <= fair() * primal);
+        // What sweeps guess is below the gap about as much the next time.
+        next_gap_ = s_.gap * std::max(0.1, std::min(0.7, 0.8 * enough / gap));
+        if (calm) calm_gap_ = 0.7 * s_.gap;
         return status;
+    }
+
+    double violation_at(ptrdiff_t i) const {
+        const Coordinate& row = rows_[i];
+        return violation_of(row, z_[i] - row.b + row.curve * row.a, problem_.epsilon);
     }
 
     // What the rounding of K did to X w. Where that does not get small, rows take over.
@@ -194,9 +232,7 @@ template <class T> class CoordinateDescent final : public Solver {
         if (status != Status::ok) return status;
         double sum = 0, worst = 0;
         for (ptrdiff_t i = 0; i < n_; ++i) {
-            const Coordinate& row = rows_[i];
-            const double G = z_[i] - row.b + row.curve * row.a;
-            const double violation = std::max(0.0, violation_of(row, G, problem_.epsilon));
+            const double violation = std::max(0.0, violation_at(i));
             sum += violation;
             worst = std::max(worst, violation);
         }
@@ -206,6 +242,7 @@ template <class T> class CoordinateDescent final : public Solver {
         } else if (++looks_ == most_looks) {
             K_ = nullptr;
             s_.at = w_.get();
+            s_.part = set_aside();
             momentum_.start(rows_.get(), w_.get());
         }
         return status;
@@ -300,7 +337,9 @@ template <class T> class CoordinateDescent final : public Solver {
     Descent s_{};
     double swept_ = 0;         // entries since momentum was last taken
     double first_ = 0;         // the sum of violations in the first one
-    double next_gap_ = 1e300;  // to look at the true one again
+    double unseen_ = 0;        // sweeps of all rows since those set aside were looked at
+    double next_gap_ = 1e300;  // by sweeps, to look at the true one again
+    double calm_gap_ = 1e300;  // the same, where they meet only small violations
     int looks_ = 0;
     bool common_ = false;     // rows have much in common
     bool evaluated_ = false;  // what the last sweep left

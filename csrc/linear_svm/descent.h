@@ -29,6 +29,7 @@ struct Descent {
     double epsilon, bias;
     std::uint64_t state;  // of the random numbers, not 0
     double shrinks;       // a row whose gradient is as far on the right side is set aside
+    double part;          // of the worst violation of a sweep, which that is in the next one
     double worst, sum;    // of violations in the last sweep
     double gap;           // about the duality gap, from what the last sweep met
 };

@@ -111,7 +111,7 @@ template <class Source> FML_INLINE void sweep(const Source& source, Descent& s) 
     s.worst = worst;
     s.sum = sum;
     s.gap = gap;
-    s.shrinks = worst > 0 ? worst : 1e300;
+    s.shrinks = worst > 0 ? s.part * worst : 1e300;
 }
 
 template <class T> void sweep_rows(const Rows<T>& X, Descent& s) {

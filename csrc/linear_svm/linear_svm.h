@@ -68,9 +68,9 @@ template <class T>
 Solver* lasso(const Rows<T>&, const Problem&, const Limits&) noexcept;
 
 // Any loss: dual coordinate descent in random order with shrinking (Hsieh et al., 2008; Ho and
-// Lin, 2012) and momentum (see momentum.h), O(entries) a sweep. It stops where every violation is
-// below tol / 2, or, in regression, their sum below tol times that of the first sweep, or the gap
-// below tol / 1000 of the objective.
+// Lin, 2012) and momentum (see momentum.h), O(entries) a sweep. It stops where the gap is below a
+// small part of tol of the objective, or below a fifth of tol and every violation below tol / 2, or,
+// in regression, their sum below tol times that of the first sweep.
 template <class T>
 Solver* descent(const Rows<T>&, const Problem&, const Limits&) noexcept;
 
