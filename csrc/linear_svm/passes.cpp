@@ -107,16 +107,29 @@ template Status scores(const Rows<float>&, const double*, const double*, ptrdiff
 template Status scores(const Rows<double>&, const double*, const double*, ptrdiff_t, double*,
                        int) noexcept;
 
+// Strictly, either way: as rows mostly are, which takes a tenth of the time to see.
+static bool is_monotonic(const std::int32_t* at, std::int32_t size) {
+    std::int32_t rises = 0, falls = 0;
+#pragma omp simd reduction(+ : rises, falls)
+    for (std::int32_t q = 0; q < size - 1; ++q) {
+        rises += at[q] < at[q + 1];
+        falls += at[q] > at[q + 1];
+    }
+    return std::max(rises, falls) >= size - 1;
+}
+
 template <class T> Status repeats(const Rows<T>& X, bool* result) noexcept {
     Scratch<std::int32_t> last(X.d);  // the row that a column was last seen in
     if (!last) return Status::no_memory;
     std::fill_n(last.get(), X.d, -1);
     *result = false;
     for (std::int32_t i = 0; i < X.n && !*result; ++i) {
+        const std::int32_t *at = X.indices + X.indptr[i], size = X.indptr[i + 1] - X.indptr[i];
+        if (is_monotonic(at, size)) continue;
         bool again = false;
-        for (std::int32_t q = X.indptr[i]; q < X.indptr[i + 1]; ++q) {
-            again |= last[X.indices[q]] == i;
-            last[X.indices[q]] = i;
+        for (std::int32_t q = 0; q < size; ++q) {
+            again |= last[at[q]] == i;
+            last[at[q]] = i;
         }
         *result = again;
     }
