@@ -501,3 +501,17 @@ def test_tubes_that_nearly_all_targets_are_in(seed):
     w = np.append(model.coef_, model.intercept_)
     objective = w @ w / 2 + 27 * np.maximum(abs(y - model.predict(X)) - 0.5, 0).sum()
     assert model.dual_gap_ <= 1e-6 * objective
+
+
+def test_sparse_targets_end_by_the_gap():
+    """Steps back to zero gain less beyond it: a guess that is too large never looks at the gap."""
+    rng = np.random.default_rng(0)
+    n, d = 400, 500
+    at = (rng.random(n * 20) ** 3 * d).astype(int)
+    X = sparse.csr_matrix((np.ones(n * 20), (np.repeat(np.arange(n), 20), at)), shape=(n, d))
+    y = 3 * (X @ rng.normal(size=d)) + rng.normal(size=n)
+    model = LinearSVR(C=10, epsilon=0.1, random_state=0, max_iter=400).fit(X, y)
+    assert model.n_iter_ < 400
+    w = np.append(model.coef_, model.intercept_)
+    loss = np.maximum(0, abs(y - X @ model.coef_ - model.intercept_) - 0.1).sum()
+    assert model.dual_gap_ <= 1e-4 * (w @ w / 2 + 10 * loss)

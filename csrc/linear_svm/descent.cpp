@@ -23,7 +23,8 @@ constexpr double small_gap = 5e-2, small_target_gap = 0.9, small_squared_gap = 1
 // over rows are rounded.
 constexpr double fair_gap = 0.2, least_fair_gap = 1e-5;
 // Of the objective: the gap that a sweep guesses at which all rows are looked at first; and how many
-// sweeps of all rows, or so small ones, take as long as is worth a look.
+// sweeps of all rows, or so small ones, take as long as is worth a look, and four times as many
+// where no row is set aside, since a guess may stay above the gap.
 constexpr double first_gap = 1e-3, looks_apart = 2, least_swept = 1.0 / 16;
 // Of the worst violation: rows so far on the right side are set aside. Some come back, which a look
 // at all of them tells; fewest where most rows end at a bound. Where only sweeps look, that has to
@@ -188,7 +189,7 @@ template <class T> class CoordinateDescent final : public Solver {
         const double active = static_cast<double>(s_.active) / static_cast<double>(n_);
         unseen_ += std::max(active, least_swept);
         const bool near = s_.gap <= std::min(next_gap_, first_gap * momentum_.dual);
-        const bool late = unseen_ > looks_apart && (calm || s_.active < n_);
+        const bool late = unseen_ > (calm || s_.active < n_ ? 1 : 4) * looks_apart;
         return near || late || still ? look(calm, n_threads) : status;
     }
 

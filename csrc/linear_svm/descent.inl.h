@@ -80,6 +80,16 @@ FML_INLINE double best_value(double a, double G, double Q, double epsilon, doubl
     return x < low ? low : x > high ? high : x;
 }
 
+// What a row adds to the gap by which the objective can fall on the way from a to a bound; beyond
+// zero it falls by 2 epsilon less.
+FML_INLINE double linear_gap(double a, double bound, double violation, double epsilon) {
+    const double way = bound > a ? bound - a : a - bound;
+    const double near = (a < 0) != (bound < a) ? (a < 0 ? -a : a) : 0;
+    if (near == 0 || near >= way) return violation * way;
+    const double beyond = violation - 2 * epsilon;
+    return violation * near + (beyond > 0 ? beyond * (way - near) : 0);
+}
+
 template <class Source> FML_INLINE void sweep(const Source& source, Descent& s) {
     shuffle(s);
     const double epsilon = s.epsilon;
@@ -104,8 +114,8 @@ template <class Source> FML_INLINE void sweep(const Source& source, Descent& s) 
         row.a = best_value(a, G, row.Q, epsilon, row.low, row.high);
         if (row.a == a) continue;
         // The row's part of it, before the step.
-        const double room = row.a > a ? row.high - a : a - row.low;
-        gap += violation * (row.curve > 0 ? violation / (2 * row.curve) : room);
+        gap += row.curve > 0 ? violation * violation / (2 * row.curve)
+                             : linear_gap(a, row.a > a ? row.high : row.low, violation, epsilon);
         source.add(s, row, row.a - a);
     }
     s.worst = worst;
