@@ -1,10 +1,13 @@
 #pragma once
-// Nodes of few rows whose random splits are by squared error, in scikit-learn's order of rows. A
-// block of rows is taken once; in nodes below only the order of their numbers changes.
+// Nodes of few rows whose random splits are by squared error or Poisson deviance, in scikit-learn's
+// order of rows. A block of rows is taken once; in nodes below only the order of their numbers changes.
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "trees/random_few.h"
+#include "trees/screen.h"
+#include "trees/search.h"
 #include "trees/splitter.h"
 
 namespace fastml {
@@ -12,8 +15,9 @@ namespace fastml {
 class FewReplay {
   public:
     explicit FewReplay(const Growth& growth)
-        : growth_(growth), trials_(*growth.columns), orders_(growth.columns->n + few),
-          present_(growth.columns->n) {}
+        : growth_(growth),
+          score_(growth.criterion == CriterionName::poisson ? search_kernels().poisson : nullptr),
+          trials_(*growth.columns), orders_(growth.columns->n + few), present_(growth.columns->n) {}
 
     void plant(double tree_weight) {
         tree_weight_ = tree_weight;
@@ -35,7 +39,9 @@ class FewReplay {
         }
     }
     double weight() const { return w_; }
-    double impurity() const { return variance(wyy_, wy_, w_); }
+    double impurity() const {
+        return score_ ? deviance(0, end_ - start_, wy_, w_) : variance(wyy_, wy_, w_);
+    }
     double value() const { return wy_ / w_; }
 
     Split split(Xorshift& random, FeatureDraw& draw, Inherited& inherited) {
@@ -43,8 +49,9 @@ class FewReplay {
         const std::ptrdiff_t m = end_ - start_;
         const FewNode node{m, w_, wy_, growth_.min_samples_leaf, growth_.min_weight_leaf};
         inherited.constants = trials_.search(
-            random, draw, inherited.constants, present, m,
-            [&](const FewSides& sides) { return replay_sides(sides, sums_, node, order_); });
+            random, draw, inherited.constants, present, m, [&](const FewSides& sides) {
+                return score_ ? choose(sides, node) : replay_sides(sides, sums_, node, order_);
+            });
         Split split{end_};
         if (!trials_.has_found()) return split;
         const FewSides& side = trials_.side();
@@ -74,10 +81,21 @@ class FewReplay {
             sums_.w[i] = points[row].w;
             sums_.wy[i] = points[row].wy;
             sums_.wyy[i] = points[row].wy * growth_.y[row];
+            targets_[i] = growth_.y[row];
         }
         present_[start_] = static_cast<std::uint16_t>((1u << m) - 1);
         block_start_ = start_;
         block_end_ = end_;
+    }
+    // By deviance.
+    FewChoice choose(const FewSides& sides, const FewNode& node) {
+        constexpr int most = FewSides::most;
+        alignas(64) double w[most], left[most];
+        double right[most], proxies[most];
+        replay_sums(sides, sums_, node, order_, w, left);
+        for (int k = 0; k < most; ++k) right[k] = wy_ - left[k];
+        const double best = score_(w, left, right, sides.count, w_, node.least_weight, proxies);
+        return {best, static_cast<int>(std::find(proxies, proxies + sides.count, best) - proxies)};
     }
     // As the criterion would.
     void evaluate(std::ptrdiff_t n_left, const Inherited& inherited, Split& split) const {
@@ -96,10 +114,15 @@ class FewReplay {
                 wy -= sums_.wy[order_[i]];
             }
         }
-        for (std::ptrdiff_t i = 0; i < n_left; ++i) wyy += sums_.wyy[order_[i]];
         const double rest = w_ - w;
-        split.left_impurity = variance(wyy, wy, w);
-        split.right_impurity = variance(wyy_ - wyy, wy_ - wy, rest);
+        if (score_) {
+            split.left_impurity = deviance(0, n_left, wy, w);
+            split.right_impurity = deviance(n_left, m, wy_ - wy, rest);
+        } else {
+            for (std::ptrdiff_t i = 0; i < n_left; ++i) wyy += sums_.wyy[order_[i]];
+            split.left_impurity = variance(wyy, wy, w);
+            split.right_impurity = variance(wyy_ - wyy, wy_ - wy, rest);
+        }
         split.improvement =
             (w_ / tree_weight_) * (inherited.impurity - (rest / w_ * split.right_impurity) -
                                    (w / w_ * split.left_impurity));
@@ -109,9 +132,23 @@ class FewReplay {
         return wyy / w - mean * mean;
     }
 
+    // Of rows [begin, end) of the order, whose sums these are.
+    double deviance(std::ptrdiff_t begin, std::ptrdiff_t end, double wy, double w) const {
+        if (wy <= no_target) return std::numeric_limits<double>::infinity();
+        const double mean = wy / w;
+        double loss = 0;
+        for (std::ptrdiff_t i = begin; i < end; ++i) {
+            const double y = targets_[order_[i]];
+            loss += sums_.w[order_[i]] * (y == 0 ? 0.0 : y * std::log(y / mean));
+        }
+        return loss / w;
+    }
+
     const Growth& growth_;
+    const SearchKernels::Score score_;  // null: squared error
     FewTrials trials_;
     FewSums sums_ = {};
+    double targets_[few] = {};
     alignas(16) std::uint8_t order_[few] = {};
     std::vector<std::uint8_t> orders_;    // by place: numbers in the block
     std::vector<std::uint16_t> present_;  // by start: which rows of the block a node has

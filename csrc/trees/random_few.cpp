@@ -55,6 +55,12 @@ FewChoice replay_sides(const FewSides& sides, const FewSums& rows, const FewNode
     return block(sides, rows, node, order, moves());
 }
 
+void replay_sums(const FewSides& sides, const FewSums& rows, const FewNode& node,
+                 std::uint8_t* order, double* w, double* wy) noexcept {
+    static const auto block = FML_PICK(replay_sums_block);
+    block(sides, rows, node, order, moves(), w, wy);
+}
+
 void replay_side(const FewSides& sides, std::ptrdiff_t m, std::uint8_t* order) noexcept {
     static const auto block = FML_PICK(replay_side_block);
     block(sides, m, order, moves());

@@ -78,6 +78,10 @@ struct FewChoice {
 // do not wait for each other.
 FewChoice replay_sides(const FewSides& sides, const FewSums& rows, const FewNode& node,
                        std::uint8_t* order) noexcept;
+// The same, for another score: sums of the left rows (most), aligned; wy is zero for a side that has
+// too few rows. What follows `count` is anything.
+void replay_sums(const FewSides& sides, const FewSums& rows, const FewNode& node,
+                 std::uint8_t* order, double* w, double* wy) noexcept;
 // Replays the first of them.
 void replay_side(const FewSides& sides, std::ptrdiff_t m, std::uint8_t* order) noexcept;
 

@@ -53,19 +53,23 @@ inline void replay_side_block(const FewSides& sides, std::ptrdiff_t m, std::uint
     _mm_store_si128((__m128i*)order, turn(sides, 0, m, now, moves, &n_left));
 }
 
-// Sums of the left rows, half of the lanes: side by side from whichever end has fewer rows; the
-// numbers of these, as they are added, are the bytes of `next`.
-inline FewChoice choose_few(const FewSums& rows, const FewNode& node, __m512i n_left, __m512i next,
-                            int count) {
+// Sums of the left rows of sides, half of the lanes, and which of the sides have enough rows.
+struct FewLeft {
+    __m512d w, wy;
+    __mmask8 enough;
+};
+// Side by side, from whichever end has fewer rows; the numbers of these, as they are added, are the
+// bytes of `next`.
+FML_INLINE FewLeft add_few(const FewSums& rows, const FewNode& node, __m512i n_left, __m512i next,
+                           int count) {
     const __m512i n_right = _mm512_sub_epi64(_mm512_set1_epi64(node.m), n_left);
     const __m512i fewer = _mm512_min_epi64(n_left, n_right);
     const __mmask8 backward = _mm512_cmpgt_epi64_mask(n_left, n_right);
-    const __m512d total_w = _mm512_set1_pd(node.w), total = _mm512_set1_pd(node.wy);
     const __m512d sign = _mm512_maskz_mov_pd(backward, _mm512_set1_pd(-0.0));
     const __m512d low = _mm512_load_pd(rows.wy), high = _mm512_load_pd(rows.wy + half);
     const __m512d low_w = _mm512_load_pd(rows.w), high_w = _mm512_load_pd(rows.w + half);
-    __m512d w = _mm512_maskz_mov_pd(backward, total_w);
-    __m512d left = _mm512_maskz_mov_pd(backward, total);
+    __m512d w = _mm512_maskz_mov_pd(backward, _mm512_set1_pd(node.w));
+    __m512d left = _mm512_maskz_mov_pd(backward, _mm512_set1_pd(node.wy));
     for (std::ptrdiff_t i = 0; i < node.m / 2; ++i) {
         const __mmask8 more = _mm512_cmpgt_epi64_mask(fewer, _mm512_set1_epi64(i));
         const __m512d wy = _mm512_permutex2var_pd(low, next, high);
@@ -74,24 +78,12 @@ inline FewChoice choose_few(const FewSums& rows, const FewNode& node, __m512i n_
         w = _mm512_mask_add_pd(w, more, w, _mm512_xor_pd(sign, own));
         next = _mm512_srli_epi64(next, 8);
     }
-    const __m512d rest = total_w - w, right = total - left;
-    const __m512d least = _mm512_set1_pd(node.least_weight);
-    const __m512d proxy = left * left / w + right * right / rest;
-    auto possible = static_cast<__mmask8>((1u << count) - 1);
-    possible = _mm512_mask_cmpge_epi64_mask(possible, fewer, _mm512_set1_epi64(node.least_rows));
-    // Not LT: NaN is not too little for scikit-learn; but no proxy that is NaN beats another.
-    possible = _mm512_mask_cmp_pd_mask(possible, w, least, _CMP_NLT_UQ);
-    possible = _mm512_mask_cmp_pd_mask(possible, rest, least, _CMP_NLT_UQ);
-    possible = _mm512_mask_cmp_pd_mask(possible, proxy, proxy, _CMP_ORD_Q);
-    const __m512d none = _mm512_set1_pd(-std::numeric_limits<double>::infinity());
-    const __m512d scores = _mm512_mask_mov_pd(none, possible, proxy);
-    const double best = _mm512_reduce_max_pd(scores);
-    const unsigned equal = _mm512_cmp_pd_mask(scores, _mm512_set1_pd(best), _CMP_EQ_OQ);
-    return {best, __builtin_ctz(equal)};
+    const auto all = static_cast<__mmask8>((1u << count) - 1);
+    return {w, left, _mm512_mask_cmpge_epi64_mask(all, fewer, _mm512_set1_epi64(node.least_rows))};
 }
 
-inline FewChoice replay_sides_block(const FewSides& sides, const FewSums& rows, const FewNode& node,
-                                    std::uint8_t* order, const std::uint64_t* moves) {
+FML_INLINE FewLeft left_sums(const FewSides& sides, const FewSums& rows, const FewNode& node,
+                             std::uint8_t* order, const std::uint64_t* moves) {
     alignas(64) std::int64_t n_left[FewSides::most], next[FewSides::most];
     const __m128i numbers = _mm_set_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
     const __m128i backwards = _mm_sub_epi8(_mm_set1_epi8(static_cast<char>(node.m - 1)), numbers);
@@ -104,7 +96,33 @@ inline FewChoice replay_sides_block(const FewSides& sides, const FewSums& rows, 
             _mm_cvtsi128_si64(_mm_shuffle_epi8(now, 2 * count > node.m ? backwards : numbers));
     }
     _mm_store_si128((__m128i*)order, now);
-    return choose_few(rows, node, _mm512_load_si512(n_left), _mm512_load_si512(next), sides.count);
+    return add_few(rows, node, _mm512_load_si512(n_left), _mm512_load_si512(next), sides.count);
+}
+
+inline FewChoice replay_sides_block(const FewSides& sides, const FewSums& rows, const FewNode& node,
+                                    std::uint8_t* order, const std::uint64_t* moves) {
+    const FewLeft sums = left_sums(sides, rows, node, order, moves);
+    const __m512d w = sums.w, left = sums.wy;
+    const __m512d rest = _mm512_set1_pd(node.w) - w, right = _mm512_set1_pd(node.wy) - left;
+    const __m512d least = _mm512_set1_pd(node.least_weight);
+    const __m512d proxy = left * left / w + right * right / rest;
+    // Not LT: NaN is not too little for scikit-learn; but no proxy that is NaN beats another.
+    __mmask8 possible = _mm512_mask_cmp_pd_mask(sums.enough, w, least, _CMP_NLT_UQ);
+    possible = _mm512_mask_cmp_pd_mask(possible, rest, least, _CMP_NLT_UQ);
+    possible = _mm512_mask_cmp_pd_mask(possible, proxy, proxy, _CMP_ORD_Q);
+    const __m512d none = _mm512_set1_pd(-std::numeric_limits<double>::infinity());
+    const __m512d scores = _mm512_mask_mov_pd(none, possible, proxy);
+    const double best = _mm512_reduce_max_pd(scores);
+    const unsigned equal = _mm512_cmp_pd_mask(scores, _mm512_set1_pd(best), _CMP_EQ_OQ);
+    return {best, __builtin_ctz(equal)};
+}
+
+inline void replay_sums_block(const FewSides& sides, const FewSums& rows, const FewNode& node,
+                              std::uint8_t* order, const std::uint64_t* moves, double* w,
+                              double* wy) {
+    const FewLeft sums = left_sums(sides, rows, node, order, moves);
+    _mm512_store_pd(w, sums.w);
+    _mm512_store_pd(wy, _mm512_maskz_mov_pd(sums.enough, sums.wy));
 }
 
 template <class Rows>
@@ -176,27 +194,47 @@ inline void replay_side_block(const FewSides& sides, std::ptrdiff_t m, std::uint
     turn(sides, 0, m, order);
 }
 
+// Sums of the left rows of the k-th side, and whether it has enough rows.
+struct FewLeft {
+    double w, wy;
+    bool enough;
+};
+inline FewLeft left_sums(const FewSides& sides, int k, const FewSums& rows, const FewNode& node,
+                         std::uint8_t* order) {
+    const std::ptrdiff_t n_left = turn(sides, k, node.m, order), n_right = node.m - n_left;
+    if (n_left < node.least_rows || n_right < node.least_rows) return {0, 0, false};
+    const bool forward = n_left <= n_right;
+    const std::ptrdiff_t count = forward ? n_left : n_right;
+    const double sign = forward ? 1.0 : -1.0;
+    FewLeft left{forward ? 0.0 : node.w, forward ? 0.0 : node.wy, true};
+    for (std::ptrdiff_t i = 0; i < count; ++i) {
+        const std::uint8_t row = order[forward ? i : node.m - 1 - i];
+        left.w += sign * rows.w[row];
+        left.wy += sign * rows.wy[row];
+    }
+    return left;
+}
+
 inline FewChoice replay_sides_block(const FewSides& sides, const FewSums& rows, const FewNode& node,
                                     std::uint8_t* order, const std::uint64_t*) {
     FewChoice best{-std::numeric_limits<double>::infinity(), 0};
     for (int k = 0; k < sides.count; ++k) {
-        const std::ptrdiff_t n_left = turn(sides, k, node.m, order), n_right = node.m - n_left;
-        if (n_left < node.least_rows || n_right < node.least_rows) continue;
-        const bool forward = n_left <= n_right;
-        const std::ptrdiff_t count = forward ? n_left : n_right;
-        const double sign = forward ? 1.0 : -1.0;
-        double w = forward ? 0.0 : node.w, left = forward ? 0.0 : node.wy;
-        for (std::ptrdiff_t i = 0; i < count; ++i) {
-            const std::uint8_t row = order[forward ? i : node.m - 1 - i];
-            w += sign * rows.w[row];
-            left += sign * rows.wy[row];
-        }
-        const double rest = node.w - w, right = node.wy - left;
-        if (w < node.least_weight || rest < node.least_weight) continue;
-        const double proxy = left * left / w + right * right / rest;
+        const FewLeft left = left_sums(sides, k, rows, node, order);
+        const double rest = node.w - left.w, right = node.wy - left.wy;
+        if (!left.enough || left.w < node.least_weight || rest < node.least_weight) continue;
+        const double proxy = left.wy * left.wy / left.w + right * right / rest;
         if (proxy > best.proxy) best = {proxy, k};
     }
     return best;
+}
+
+inline void replay_sums_block(const FewSides& sides, const FewSums& rows, const FewNode& node,
+                              std::uint8_t* order, const std::uint64_t*, double* w, double* wy) {
+    for (int k = 0; k < sides.count; ++k) {
+        const FewLeft left = left_sums(sides, k, rows, node, order);
+        w[k] = left.w;
+        wy[k] = left.wy;
+    }
 }
 
 inline std::uint32_t left_block(const FewSides& sides, int k) {

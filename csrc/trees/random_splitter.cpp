@@ -1,4 +1,7 @@
+#include <cmath>
+
 #include "trees/few_replay.h"
+#include "trees/screen.h"
 #include "trees/search.h"
 #include "trees/sequential.h"
 #include "trees/sparse_order.h"
@@ -14,9 +17,9 @@ class RandomScan : public Sequential {
   public:
     explicit RandomScan(const Growth& growth)
         : Sequential(growth), left_(columns_.n + row_slack), scratch_(columns_.n),
-          kernels_(search_kernels()),
-          adds_itself_(growth.criterion == CriterionName::squared_error && growth.n_outputs == 1 &&
-                       !growth.monotonic),
+          kernels_(search_kernels()), is_poisson_(growth.criterion == CriterionName::poisson),
+          adds_itself_((growth.criterion == CriterionName::squared_error || is_poisson_) &&
+                       growth.n_outputs == 1 && !growth.monotonic),
           points_(adds_itself_ ? columns_.n : 0) {
         if (!scratch_) throw std::bad_alloc();
     }
@@ -61,7 +64,7 @@ class RandomScan : public Sequential {
         criterion_->settle(position);
         return Sequential::improves(feature, inherited);
     }
-    // The same, as the criterion of squared error would add up.
+    // The same, as these criteria would add up.
     bool improves(ptrdiff_t position) {
         const double total_w = criterion_->node_weight(), total = criterion_->node_sums()[0];
         const ptrdiff_t m = end_ - start_, n_left = position - start_;
@@ -78,10 +81,23 @@ class RandomScan : public Sequential {
         }
         const double rest = total_w - w, right = total - left;
         if (w < growth_.min_weight_leaf || rest < growth_.min_weight_leaf) return false;
-        const double proxy = left * left / w + right * right / rest;
+        const double proxy = is_poisson_ ? gain_of_deviance(w, left, rest, right)
+                                         : left * left / w + right * right / rest;
         if (!(proxy > best_proxy_)) return false;
         best_proxy_ = proxy;
         return true;
+    }
+    // Most are hopeless, as a logarithm that is nearly right tells.
+    double gain_of_deviance(double w, double left, double rest, double right) const {
+        constexpr double none = -std::numeric_limits<double>::infinity();
+        if (left <= no_target || right <= no_target) return none;
+        const double mean_l = left / w, mean_r = right / rest;
+        if (std::isnormal(mean_l) && std::isnormal(mean_r) &&
+            left * log2_near(mean_l) + right * log2_near(mean_r) + near_error * (left + right) <
+                best_proxy_)
+            return none;
+        return left * (std::log(mean_l) / std::log(2.0)) +
+               right * (std::log(mean_r) / std::log(2.0));
     }
 
   protected:
@@ -97,7 +113,7 @@ class RandomScan : public Sequential {
     std::vector<std::uint8_t> left_;
     ReplayScratch scratch_;
     const SearchKernels& kernels_;
-    const bool adds_itself_;
+    const bool is_poisson_, adds_itself_;
     std::vector<Point> points_;
 };
 
