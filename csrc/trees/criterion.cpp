@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "trees/deviance.h"
 #include "trees/screen.h"
 
 namespace fastml {
@@ -236,7 +237,8 @@ class SquaredError final : public Targets {
 
 class Poisson final : public Targets {
   public:
-    using Targets::Targets;
+    Poisson(const Growth& growth, const std::int32_t* rows)
+        : Targets(growth, rows), terms_(growth) {}
 
     double impurity() const override { return deviance(start_, end_, total_.data(), node_weight_); }
     double proxy() const override {
@@ -259,14 +261,13 @@ class Poisson final : public Targets {
         double loss = 0;
         for (ptrdiff_t k = 0; k < size_; ++k) {
             if (sums[k] <= no_target) return std::numeric_limits<double>::infinity();
-            const double mean = sums[k] / w;
-            for (ptrdiff_t p = begin; p < end; ++p) {
-                const double y = target(p)[k];
-                loss += weight(p) * (y == 0 ? 0.0 : y * std::log(y / mean));
-            }
+            terms_.start(sums[k] / w, end - begin);
+            for (ptrdiff_t p = begin; p < end; ++p) loss += weight(p) * terms_.of(target(p)[k]);
         }
         return loss / (w * static_cast<double>(growth_.n_outputs));
     }
+
+    mutable DevianceTerms terms_;
 };
 
 // An impurity of the user's, of classes' weights.

@@ -2,9 +2,9 @@
 // Nodes of few rows whose random splits are by squared error or Poisson deviance, in scikit-learn's
 // order of rows. A block of rows is taken once; in nodes below only the order of their numbers changes.
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
+#include "trees/deviance.h"
 #include "trees/random_few.h"
 #include "trees/screen.h"
 #include "trees/search.h"
@@ -137,10 +137,8 @@ class FewReplay {
         if (wy <= no_target) return std::numeric_limits<double>::infinity();
         const double mean = wy / w;
         double loss = 0;
-        for (std::ptrdiff_t i = begin; i < end; ++i) {
-            const double y = targets_[order_[i]];
-            loss += sums_.w[order_[i]] * (y == 0 ? 0.0 : y * std::log(y / mean));
-        }
+        for (std::ptrdiff_t i = begin; i < end; ++i)
+            loss += sums_.w[order_[i]] * deviance_term(targets_[order_[i]], mean);
         return loss / w;
     }
 
