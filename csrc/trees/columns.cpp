@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "common/scratch.h"
+#include "trees/few_values.h"
 
 namespace fastml {
 namespace {
@@ -116,22 +117,29 @@ Status for_features(std::ptrdiff_t d, int n_threads, Task task) {
 
 // What ranking m values needs; one for each thread.
 struct ColumnStore::Ranking {
-    explicit Ranking(std::ptrdiff_t m)
-        : pairs(2 * m), counts(n_digits * buckets), codes(m), values(m) {}
-    Scratch<std::uint64_t> pairs;
-    Scratch<std::uint32_t> counts, codes;
-    Scratch<float> values;
-    explicit operator bool() const { return pairs && counts && codes && values; }
+    explicit Ranking(std::ptrdiff_t m) : most(m), keys(m) {}
+    const std::ptrdiff_t most;
+    Scratch<std::uint32_t> keys;
+    FewValues few;
+    // For a sort, once there is one.
+    struct Sort {
+        explicit Sort(std::ptrdiff_t m)
+            : pairs(2 * m), counts(n_digits * buckets), codes(m), values(m) {}
+        Scratch<std::uint64_t> pairs;
+        Scratch<std::uint32_t> counts, codes;
+        Scratch<float> values;
+        explicit operator bool() const { return pairs && counts && codes && values; }
+    };
+    std::unique_ptr<Sort> sort;
+    explicit operator bool() const { return static_cast<bool>(keys); }
 
     // One for a thread that has none yet.
-    static const Ranking& of(std::unique_ptr<Ranking>& place, std::ptrdiff_t m) {
-        if (!place) place = std::make_unique<Ranking>(m);
+    template <class T> static T& of(std::unique_ptr<T>& place, std::ptrdiff_t m) {
+        if (!place) place = std::make_unique<T>(m);
         if (!*place) throw std::bad_alloc();
         return *place;
     }
-    void set(std::ptrdiff_t i, float x) const {
-        pairs[i] = static_cast<std::uint64_t>(ordered(x)) << 32 | static_cast<std::uint64_t>(i);
-    }
+    void set(std::ptrdiff_t i, float x) const { keys[i] = ordered(x); }
 };
 
 void ColumnStore::reserve(std::ptrdiff_t d) {
@@ -141,8 +149,40 @@ void ColumnStore::reserve(std::ptrdiff_t d) {
     missing_.reset(new bool[d]);
 }
 
-// Codes of the m pairs of the ranking.
-void ColumnStore::rank_feature(std::ptrdiff_t f, const Ranking& at, std::ptrdiff_t m) {
+// Codes of the m keys of the ranking.
+void ColumnStore::rank_feature(std::ptrdiff_t f, Ranking& at, std::ptrdiff_t m) {
+    if (!rank_few(f, at, m)) rank_by_sort(f, at, m);
+}
+
+bool ColumnStore::rank_few(std::ptrdiff_t f, Ranking& at, std::ptrdiff_t m) {
+    std::unique_ptr<char[]> bytes(new char[m + code_slack]);
+    auto* const codes = reinterpret_cast<std::uint8_t*>(bytes.get());
+    FewValues& few = at.few;
+    if (!few.find(at.keys.get(), m, codes)) return false;
+    std::uint8_t order[FewValues::most], code[FewValues::most];
+    few.sort(order);
+    missing_[f] = few.met[order[few.count - 1]] == nan_key;
+    const std::int32_t n_values = few.count - missing_[f];
+    values_[f].reset(new float[n_values + 1]);
+    float* const values = values_[f].get();
+    for (std::int32_t r = 0; r < few.count; ++r) {
+        code[order[r]] = static_cast<std::uint8_t>(2 * r);
+        if (r == n_values) break;  // NaN
+        values[r] = from_ordered(few.met[order[r]]);
+        code[order[r]] += r && values[r] <= values[r - 1] + near_value;
+    }
+    const int common = FewValues::common(codes, m);
+    for (std::ptrdiff_t i = 0; i < m; ++i) codes[i] = code[codes[i]];
+    codes_[f] = std::move(bytes);
+    ranked_[f] = {
+        codes, 1, values, n_values, missing_[f], nullptr, common < 0 ? no_code : code[common]};
+    return true;
+}
+
+void ColumnStore::rank_by_sort(std::ptrdiff_t f, Ranking& ranking, std::ptrdiff_t m) {
+    const Ranking::Sort& at = Ranking::of(ranking.sort, ranking.most);
+    for (std::ptrdiff_t i = 0; i < m; ++i)
+        at.pairs[i] = std::uint64_t{ranking.keys[i]} << 32 | static_cast<std::uint64_t>(i);
     const std::uint64_t* sorted =
         sort_pairs(at.pairs.get(), at.pairs.get() + m, m, at.counts.get());
     missing_[f] = static_cast<std::uint32_t>(sorted[m - 1] >> 32) == nan_key;
@@ -181,12 +221,16 @@ Status ColumnStore::pack_bits(int n_threads) {
     bytes_ += words * n * static_cast<std::ptrdiff_t>(sizeof(std::uint64_t));
     columns_.bits = bits_.get();
     columns_.bit = bit_.data();
-    return parallel(words, n_threads, [&](std::ptrdiff_t word, int) {
-        std::uint64_t* const out = bits_.get() + word * n;
-        std::fill_n(out, n, std::uint64_t{0});
+    constexpr std::ptrdiff_t block = 1 << 11;  // words in the first cache
+    const std::ptrdiff_t blocks = (n + block - 1) / block;
+    return parallel(words * blocks, n_threads, [&](std::ptrdiff_t b, int) {
+        const std::ptrdiff_t word = b / blocks, begin = b % blocks * block;
+        const std::ptrdiff_t rows = std::min(block, n - begin);
+        std::uint64_t* const out = bits_.get() + word * n + begin;
+        std::fill_n(out, rows, std::uint64_t{0});
         for (std::ptrdiff_t k = 64 * word; k < std::min(count, 64 * (word + 1)); ++k) {
-            const auto* codes = static_cast<const std::uint8_t*>(packed[k]->codes);
-            for (std::ptrdiff_t i = 0; i < n; ++i)
+            const auto* codes = static_cast<const std::uint8_t*>(packed[k]->codes) + begin;
+            for (std::ptrdiff_t i = 0; i < rows; ++i)
                 out[i] |= static_cast<std::uint64_t>(codes[i] >> 1) << (k % 64);
         }
     });
@@ -197,7 +241,7 @@ Status ColumnStore::rank(const float* X, std::ptrdiff_t row_stride, std::ptrdiff
     reserve(d);
     std::vector<std::unique_ptr<Ranking>> rankings(n_threads);
     const Status status = for_features(d, n_threads, [&](std::ptrdiff_t f, int worker) {
-        const Ranking& at = Ranking::of(rankings[worker], n);
+        Ranking& at = Ranking::of(rankings[worker], n);
         const float* x = X + f * column_stride;
         for (std::ptrdiff_t i = 0; i < n; ++i) at.set(i, x[i * row_stride]);
         rank_feature(f, at, n);
@@ -251,7 +295,7 @@ Status ColumnStore::sparse(const float* data, const std::int32_t* indices,
     if (!ranks) return columns_.by_row ? spread_raw(n_threads) : Status::ok;
     std::vector<std::unique_ptr<Ranking>> rankings(n_threads);
     const Status status = for_features(d, n_threads, [&](std::ptrdiff_t f, int worker) {
-        const Ranking& at = Ranking::of(rankings[worker], most + 1);
+        Ranking& at = Ranking::of(rankings[worker], most + 1);
         Entries& entries = entries_[f];
         for (std::ptrdiff_t k = 0; k < entries.count; ++k) at.set(k, entries.values[k]);
         at.set(entries.count, 0.0f);  // which may, or may not, be a value of some row

@@ -138,7 +138,9 @@ class ColumnStore {
   private:
     struct Ranking;
     void reserve(std::ptrdiff_t d);
-    void rank_feature(std::ptrdiff_t f, const Ranking& at, std::ptrdiff_t m);
+    void rank_feature(std::ptrdiff_t f, Ranking& at, std::ptrdiff_t m);
+    bool rank_few(std::ptrdiff_t f, Ranking& at, std::ptrdiff_t m);
+    void rank_by_sort(std::ptrdiff_t f, Ranking& ranking, std::ptrdiff_t m);
 
     Status pack_bits(int n_threads);
     // Make codes, or values, of entries those of all rows.
