@@ -1,5 +1,6 @@
 // Best splits where sums are exact in any order.
 #include "trees/exact.h"
+#include "trees/feature_words.h"
 
 namespace fastml {
 
@@ -15,17 +16,16 @@ template <class Tally> class BestExact final : public Exact<Tally> {
     explicit BestExact(const Growth& growth)
         : Exact<Tally>(growth), missing_sums_(tally_.none()), codes_(columns_.n + row_slack),
           known_tags_(columns_.n + row_slack),
-          level_counts_(columns_.levels ? most_levels * tally_.counters : 0),
-          words_(words(columns_)), nodes_(words(columns_)), wide_(wide_words(growth)) {
+          level_counts_(columns_.levels ? most_levels * tally_.counters : 0), words_(growth) {
         std::fill_n(level_numbers_, most_levels, -1);
     }
 
     Split split(Inherited& inherited) override {
         best_ = {};
-        ++node_;
+        words_.begin(this->rows(), size());
         inherited.constants = draw_.each(random_, inherited.constants,
                                          [&](ptrdiff_t feature) { return try_feature(feature); });
-        score_bits();
+        score_words();
         Split split{end_};
         if (best_.lower != nothing) carry_out(inherited.impurity, split);
         return split;
@@ -99,10 +99,11 @@ template <class Tally> class BestExact final : public Exact<Tally> {
     }
 
     bool try_feature(ptrdiff_t feature) {
-        if (columns_.bit && columns_.bit[feature] >= 0 && tally_.has_few() &&
-            !is_categorical(feature))
-            return try_bit(columns_.bit[feature], feature);
-        score_bits();  // of features drawn before
+        if (tally_.has_few() && words_.has(feature)) {
+            if (words_.is_full()) score_words();
+            return words_.put_off(feature);
+        }
+        score_words();  // of features drawn before
         const Column& column = columns_.ranked[feature];
         if (is_categorical(feature)) return try_levels(column, feature);
         if (tally_.has_few() && !column.missing && column.n_values < 1 << 23) {
@@ -116,10 +117,9 @@ template <class Tally> class BestExact final : public Exact<Tally> {
                 return true;
             }
         }
-        if (has_wide(feature)) {
-            const Wide& wide = this->wide(feature);
-            if (!(wide.varying >> columns_.bit[feature] % 64 & 1)) return false;
-            return try_sides(feature, sides_by_bit(feature));
+        if (words_.has_wide(feature)) {
+            if (!words_.varies(feature)) return false;
+            return try_sides(feature, words_.divide(feature, sides_.data()));
         }
         if (column.has_two_values()) return try_binary(column, feature);
         const bool may_merge = may_count() && !column.missing && column.common != no_code &&
@@ -148,60 +148,11 @@ template <class Tally> class BestExact final : public Exact<Tally> {
         return true;
     }
 
-    static ptrdiff_t words(const Columns& columns) {
-        if (!columns.bit) return 0;
-        return *std::max_element(columns.bit, columns.bit + columns.d) / 64 + 1;
-    }
-    // Of few rows: splits wait until there are some to score together.
-    bool try_bit(std::int32_t bit, ptrdiff_t feature) {
-        const std::int32_t number = bit / 64;
-        FewBits& word = words_[number];
-        if (nodes_[number] != node_)
-            take_bits(columns_.bits + number * columns_.n, this->rows(), size(), word);
-        nodes_[number] = node_;
-        if (!(word.varying >> bit % 64 & 1)) return false;
-        if (n_bits_ == most_bits) score_bits();
-        bits_[n_bits_] = {&word, bit % 64};
-        bit_features_[n_bits_++] = feature;
-        return true;
-    }
-    void score_bits() {
-        if (n_bits_ == 0) return;
-        const FewBest found = best_bit(bits_, n_bits_, size(), tally_.few_points(),
-                                       growth_.min_samples_leaf, this->least_);
-        n_bits_ = 0;
+    void score_words() {
+        if (!words_.any_waits()) return;
+        const FewBest found = words_.score(tally_.few_points(), this->least_);
         if (found.proxy > best_.proxy)
-            best_ = {found.proxy, bit_features_[found.which], 0, 2, found.left, false, false, {}};
-    }
-
-    // What all rows of a node have of 64 features of two values: read once for those that are drawn.
-    struct Wide {
-        std::vector<std::uint64_t> of;
-        std::uint64_t varying = 0;
-        std::int64_t node = 0;
-    };
-    // Not if most words would be read for one feature or none.
-    bool has_wide(ptrdiff_t feature) const {
-        return !wide_.empty() && columns_.bit[feature] >= 0 && !is_categorical(feature);
-    }
-    static std::size_t wide_words(const Growth& growth) {
-        const ptrdiff_t count = words(*growth.columns);
-        return growth.max_features >= 2 * count ? static_cast<std::size_t>(count) : 0;
-    }
-    Wide& wide(ptrdiff_t feature) {
-        const ptrdiff_t number = columns_.bit[feature] / 64;
-        Wide& word = wide_[number];
-        if (word.node == node_) return word;
-        word.node = node_;
-        word.of.resize(columns_.n + row_slack);
-        word.varying = kernels_.gather_words(columns_.bits + number * columns_.n, this->rows(),
-                                             size(), word.of.data());
-        return word;
-    }
-    // How many go left, by sides_.
-    ptrdiff_t sides_by_bit(ptrdiff_t feature) {
-        return kernels_.without_bit(wide(feature).of.data(), size(), columns_.bit[feature] % 64,
-                                    sides_.data());
+            best_ = {found.proxy, words_.feature(found), 0, 2, found.left, false, false, {}};
     }
 
     // There is one split to score.
@@ -475,8 +426,8 @@ template <class Tally> class BestExact final : public Exact<Tally> {
     void carry_out_numbers(const Column& column, Split& split) {
         const std::uint32_t last = best_.lower | 1;  // whose value is that of `lower`
         const std::uint32_t missing = best_.missing_left ? column.missing_code() : no_code;
-        if (has_wide(best_.feature))
-            sides_by_bit(best_.feature);
+        if (words_.has_wide(best_.feature))
+            words_.divide(best_.feature, sides_.data());
         else
             kernels_.up_to(column, this->rows(), size(), last, missing, sides_.data());
         split.position = this->divide();
@@ -490,13 +441,7 @@ template <class Tally> class BestExact final : public Exact<Tally> {
     std::vector<std::uint32_t> codes_, known_tags_;
     std::vector<typename Tally::Counter> level_counts_;  // (most_levels, counters)
     std::int32_t level_numbers_[most_levels];
-    std::vector<FewBits> words_;       // of the columns' bits, for a node of few rows
-    std::vector<std::int64_t> nodes_;  // for which one
-    std::vector<Wide> wide_;           // the same for a node of any number of rows
-    std::int64_t node_ = 0;
-    FewBit bits_[most_bits];
-    ptrdiff_t bit_features_[most_bits];
-    int n_bits_ = 0;
+    FeatureWords words_;
     Best best_;
 };
 
