@@ -321,28 +321,6 @@ def test_rows_near_their_hinges_tell_the_optimum(case, dense, regression, dtype)
     np.testing.assert_array_equal(same, w)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("C", [0.01, 1.0])
-def test_rows_of_one_class_are_set_aside_and_come_back(C, dtype):
-    """All weight of a row on one other class is as final as none; the gap is what is left."""
-    X, score, weight = data(401, 5)
-    X = X.astype(dtype)
-    codes = np.digitize(score, [-0.8, 0, 0.8]).astype(np.int32)
-    cost = C * weight
-    solver = native.joint_solver(Rows(X), 1.0, codes, cost, 4, 1e-6, 100_000, 0)
-    while not solver.done:
-        native.advance([solver], True, 2)
-    W = np.empty(6 * 8)
-    solver.coef(W)
-    W = W.reshape(6, 8)[:, :4]
-    scores = np.c_[X, np.ones(401)] @ W
-    losses = scores - scores[np.arange(401), codes][:, None] + (np.arange(4) != codes[:, None])
-    primal = (W**2).sum() / 2 + cost @ losses.max(axis=1)
-    assert solver.converged
-    assert solver.primal == pytest.approx(primal, rel=1e-9)
-    assert -1e-9 * primal <= solver.gap <= 1e-4 * primal
-
-
 def test_few_rows_at_a_time_stop_where_all_do():
     X, score, _ = data(4_000, 5)
     for max_iter in (0, 3, 12):

@@ -42,6 +42,8 @@ cdef extern from "linear_svm/linear_svm.h" namespace "fastml" nogil:
     CSolver* c_lasso "fastml::lasso"[T](const CRows[T]&, const CProblem&, const Limits&) noexcept
     CSolver* c_crammer_singer "fastml::crammer_singer"[T](
         const CRows[T]&, double, const int32_t*, const double*, Py_ssize_t, const Limits&) noexcept
+    CSolver* c_joint_augmented "fastml::joint_augmented"[T](
+        const CRows[T]&, double, const int32_t*, const double*, Py_ssize_t, const Limits&) noexcept
     CSolver* c_compatibility "fastml::compatibility"[T](
         const T*, const int32_t*, const double*, Py_ssize_t, Py_ssize_t, Py_ssize_t,
         const Limits&) noexcept
@@ -119,9 +121,12 @@ cdef CSolver* make(str method, Rows rows, CProblem problem, Limits limits, K,
     return held(made)
 
 
-cdef CSolver* make_joint(Rows rows, double bias, const int32_t[::1] codes, const double[::1] C,
-                         Py_ssize_t n_classes, Limits limits, const floating* kind) except NULL:
+cdef CSolver* make_joint(str method, Rows rows, double bias, const int32_t[::1] codes,
+                         const double[::1] C, Py_ssize_t n_classes, Limits limits,
+                         const floating* kind) except NULL:
     cdef CRows[floating] X = of[floating](rows, kind)
+    if method == "augmented":
+        return held(c_joint_augmented(X, bias, &codes[0], &C[0], n_classes, limits))
     return held(c_crammer_singer(X, bias, &codes[0], &C[0], n_classes, limits))
 
 
@@ -168,6 +173,7 @@ def solver(
 
 
 def joint_solver(
+    str method,                # "augmented" or "descent"
     Rows rows,
     double bias,
     const int32_t[::1] codes,  # IN, in [0, n_classes)
@@ -184,9 +190,9 @@ def joint_solver(
     limits.start = NULL
     made.kept = rows, codes, C
     if rows.is_single:
-        made.c = make_joint[float](rows, bias, codes, C, n_classes, limits, NULL)
+        made.c = make_joint[float](method, rows, bias, codes, C, n_classes, limits, NULL)
     else:
-        made.c = make_joint[double](rows, bias, codes, C, n_classes, limits, NULL)
+        made.c = make_joint[double](method, rows, bias, codes, C, n_classes, limits, NULL)
     return made
 
 

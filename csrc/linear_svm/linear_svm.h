@@ -85,6 +85,12 @@ template <class T>
 Solver* crammer_singer(const Rows<T>&, double bias, const std::int32_t* codes, const double* C,
                        std::ptrdiff_t n_classes, const Limits&) noexcept;
 
+// The same by the method of multipliers, for few classes and columns: O(n k d) a step, some forty in
+// all, and O((k d)³). n_classes <= 64. w is (n_classes, X.d + 1).
+template <class T>
+Solver* joint_augmented(const Rows<T>&, double bias, const std::int32_t* codes, const double* C,
+                        std::ptrdiff_t n_classes, const Limits&) noexcept;
+
 // The same loss of scores <w, psi(x, m)>, whose features psi (n, k, D) are at hand, by steps along
 // the two classes of a row that violate the optimality conditions most. It stops where those
 // differ by less than tol.

@@ -33,8 +33,8 @@ void factor(const double* H, ptrdiff_t n, ptrdiff_t ld, double ridge, double* L)
 void solve(const double* L, ptrdiff_t n, ptrdiff_t ld, double* x) { FML_PICK(solve)(L, n, ld, x); }
 
 template <class T>
-Status Gram<T>::add(const std::int32_t* rows, const double* kappa, ptrdiff_t m,
-                    int n_threads) noexcept {
+Status Gram<T>::add(const std::int32_t* rows, const double* kappa, ptrdiff_t m, int n_threads,
+                    double* sum) noexcept {
     if (m == 0) return Status::ok;
     const ptrdiff_t size = ld * ld, per_thread = passes_.bodies.gram_scratch * ld + apart;
     const Grid grid(m, std::min(most_, ceil_div(m, 4 * block_unit)));
@@ -51,7 +51,7 @@ Status Gram<T>::add(const std::int32_t* rows, const double* kappa, ptrdiff_t m,
     });
     if (status != Status::ok) return status;
     for (ptrdiff_t b = 0; b < grid.blocks; ++b)
-        for (ptrdiff_t e = 0; e < size; ++e) H[e] += parts_[b * size + e];
+        for (ptrdiff_t e = 0; e < size; ++e) sum[e] += parts_[b * size + e];
     return Status::ok;
 }
 template class Gram<float>;

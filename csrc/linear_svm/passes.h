@@ -48,14 +48,16 @@ template <class T> class Passes {
     const Rows<T> X;
     const double bias;  // the constant of the last column
     const Bodies<T> bodies;
-    const ptrdiff_t n, width;
+    const ptrdiff_t n, width, classes;
     const double entries;  // stored, about what a pass costs
     const Grid grid;
 
-    Passes(const Rows<T>& rows, double constant)
+    // Of several classes z and a are (classes, n), w and u (classes, X.d + 1).
+    Passes(const Rows<T>& rows, double constant, ptrdiff_t n_classes = 1)
         : X(rows), bias(constant), bodies(chosen_bodies<T>()), n(X.n), width(X.d + 1),
+          classes(n_classes),
           entries(X.indptr ? passed_over * X.indptr[n] : static_cast<double>(n) * width),
-          grid(n, row_blocks()), parts_(grid.blocks * width),
+          grid(n, row_blocks()), parts_(grid.blocks * width * classes),
           strip_(X.indptr ? 256 : std::clamp<ptrdiff_t>(16384 / width, 1, 128) * 4) {}
     explicit operator bool() const { return static_cast<bool>(parts_); }
 
@@ -64,18 +66,25 @@ template <class T> class Passes {
     template <class Visit>
     Status sweep(const double* w, double* z, const double* a, double* u, int n_threads,
                  const Visit& rows, double each = passed_over) {
-        if (u) std::fill_n(parts_.get(), grid.blocks * width, 0.0);
+        const ptrdiff_t size = width * classes;
+        if (u) std::fill_n(parts_.get(), grid.blocks * size, 0.0);
         auto block = [&](ptrdiff_t b, int) {
             for (ptrdiff_t i = grid.begin(b); i < grid.end(b); i += strip_) {
                 const ptrdiff_t end = std::min(i + strip_, grid.end(b));
-                if (w) bodies.margins(X, i, end, w, bias * w[X.d], z + i);
+                for (ptrdiff_t m = 0; w && m < classes; ++m) {
+                    const double* wm = w + m * width;
+                    bodies.margins(X, i, end, wm, bias * wm[X.d], z + m * n + i);
+                }
                 rows(i, end, b);
-                if (u) bodies.combine(X, bias, i, end, a + i, parts_.get() + b * width);
+                double* part = parts_.get() + b * size;
+                for (ptrdiff_t m = 0; u && m < classes; ++m)
+                    bodies.combine(X, bias, i, end, a + m * n + i, part + m * width);
             }
         };
-        const double work = (w || u ? entries : 0) + each * static_cast<double>(n);
+        const double work =
+            static_cast<double>(classes) * ((w || u ? entries : 0) + each * static_cast<double>(n));
         const Status status = parallel(grid.blocks, threads_for(work, n_threads), block);
-        if (u && status == Status::ok) add_parts(parts_.get(), grid.blocks, width, u);
+        if (u && status == Status::ok) add_parts(parts_.get(), grid.blocks, size, u);
         return status;
     }
 
@@ -103,7 +112,12 @@ template <class T> class Gram {
     explicit operator bool() const { return H && factor_ && parts_; }
 
     void clear() { std::fill_n(H.get(), ld * ld, 0.0); }
-    Status add(const std::int32_t* rows, const double* kappa, ptrdiff_t m, int n_threads) noexcept;
+    // To H, or to another such sum (ld, ld).
+    Status add(const std::int32_t* rows, const double* kappa, ptrdiff_t m, int n_threads) noexcept {
+        return add(rows, kappa, m, n_threads, H.get());
+    }
+    Status add(const std::int32_t* rows, const double* kappa, ptrdiff_t m, int n_threads,
+               double* sum) noexcept;
     void factorise(double ridge) { factor(H.get(), passes_.width, ld, ridge, factor_.get()); }
     void solve(double* x) const { fastml::solve(factor_.get(), passes_.width, ld, x); }
 

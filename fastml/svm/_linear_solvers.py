@@ -17,6 +17,8 @@ from fastml._runtime.threads import n_threads
 
 # Columns of which a Hessian is formed and factorised.
 _MOST_COLUMNS, _MOST_SPARSE_COLUMNS = 2_048, 1_024
+# The same of all classes together, which are few enough for a set of them to be a number.
+_MOST_WEIGHTS, _MOST_CLASSES = 1_024, 64
 # Rows of which a Gram matrix is formed: 16 MB.
 _MOST_GRAM_ROWS = 2_048
 # Multiply-adds of a step from which on one problem occupies all threads.
@@ -119,14 +121,26 @@ def solve_jointly(
     task: Task,
 ) -> Solution:
     """Crammer and Singer's problem of all classes."""
+    method = joint_method(X, n_classes)
     rows = Rows(X)
+    tol = tolerance(method, machine.tol)
     solver = native.joint_solver(
-        rows, machine.bias, codes, C, n_classes, machine.tol, machine.max_iter, machine.seed
+        method, rows, machine.bias, codes, C, n_classes, tol, machine.max_iter, machine.seed
     )
+    if method == "augmented":
+        one = run([solver], n_classes * (rows.d + 1), method, True, task, None)
+        return one._replace(weights=one.weights.reshape(n_classes, -1))
     stride = -(-n_classes // 8) * 8
-    one = run([solver], (rows.d + 1) * stride, "crammer_singer", True, task, None)
+    one = run([solver], (rows.d + 1) * stride, method, True, task, None)
     weights = one.weights.reshape(rows.d + 1, stride)[:, :n_classes].T
     return one._replace(weights=weights)
+
+
+def joint_method(X: Any, n_classes: int) -> str:
+    """What is quickest for Crammer and Singer's problem; see `method_for`."""
+    n, d = X.shape
+    few = n_classes <= _MOST_CLASSES and (n_classes - 1) * (d + 1) <= _MOST_WEIGHTS
+    return "augmented" if few and d < max(n, 128) else "descent"
 
 
 def solver_of(
