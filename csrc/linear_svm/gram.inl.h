@@ -40,6 +40,7 @@ void dense_gram(const Rows<T>& X, double bias, const std::int32_t* rows, const d
     double* row = scratch + 2 * gram_depth * ld;  // with the constant, and zeros to the end
     std::fill_n(row, ld, 0.0);
     row[X.d] = bias;
+    const std::ptrdiff_t panels = X.d / tile_rows + 1;  // others are of zeros
     for (std::ptrdiff_t i0 = 0; i0 < m; i0 += gram_depth) {
         const std::ptrdiff_t depth = m - i0 < gram_depth ? m - i0 : gram_depth;
         double *A = scratch, *B = scratch + ld * depth;
@@ -49,11 +50,11 @@ void dense_gram(const Rows<T>& X, double bias, const std::int32_t* rows, const d
             spread<tile_rows>(row, kappa[i0 + i], ld, depth, A + i * tile_rows);
             spread<cols>(row, 1, ld, depth, B + i * cols);
         }
-        for (std::ptrdiff_t c = 0; c < ld; c += cols) {
+        for (std::ptrdiff_t c = 0; c <= X.d; c += cols) {
             const std::ptrdiff_t first = c / tile_rows;  // the panel of the diagonal
             AddTo sums{H + first * tile_rows * ld + c, ld};
-            multiply_panel(A + first * tile_rows * depth, ld / tile_rows - first, B + c * depth,
-                           depth, static_cast<double*>(nullptr), sums);
+            multiply_panel(A + first * tile_rows * depth, panels - first, B + c * depth, depth,
+                           static_cast<double*>(nullptr), sums);
         }
     }
 }

@@ -42,6 +42,76 @@ FML_INLINE double dense_dot(const T* x, std::ptrdiff_t d, const double* w) {
     return sum;
 }
 
+// Of so few columns the last ones of a row, less than a register, cost as much as all before. There
+// rows are read by whole registers, into the next row, whose entries count nothing.
+constexpr std::ptrdiff_t most_padded = 256;
+template <class T> FML_INLINE std::ptrdiff_t padded(const Rows<T>& X) {
+    constexpr int lanes = Simd<double>::lanes;
+    return (X.d + lanes - 1) / lanes * lanes;
+}
+// Whether rows from i on, `count` of them, are followed by so much of X.
+template <class T>
+FML_INLINE bool followed(const Rows<T>& X, std::ptrdiff_t i, std::ptrdiff_t count) {
+    return X.d <= most_padded && (i + count - 1) * X.d + padded(X) <= X.n * X.d;
+}
+
+// margins_block of dense rows, and the first that is left.
+template <class T>
+FML_INLINE std::ptrdiff_t padded_margins(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end,
+                                         const double* w, double offset, double* z) {
+    using Vec = Simd<double>::Vec;
+    constexpr int lanes = Simd<double>::lanes;
+    const std::ptrdiff_t d = X.d, whole = padded(X);
+    if (d > most_padded) return begin;
+    double v[most_padded];
+    for (std::ptrdiff_t p = 0; p < d; ++p) v[p] = w[p];
+    for (std::ptrdiff_t p = d; p < whole; ++p) v[p] = 0;
+    std::ptrdiff_t i = begin;
+    for (; i + lanes <= end && followed(X, i, lanes); i += lanes) {
+        const T* x = X.data + i * d;
+        Vec sums[lanes];
+        FML_UNROLL
+        for (int r = 0; r < lanes; ++r) sums[r] = broadcast<Vec>(offset / lanes);
+        for (std::ptrdiff_t p = 0; p < whole; p += lanes) {
+            const Vec by = load<Vec>(v + p);
+            FML_UNROLL
+            for (int r = 0; r < lanes; ++r) sums[r] += load_as<double>(x + r * d + p) * by;
+        }
+        store(z + i - begin, sums_of<double>(sums));
+    }
+    return i;
+}
+
+// combine_block of dense rows, but for the constant, and the first row that is left.
+template <class T>
+FML_INLINE std::ptrdiff_t padded_combine(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end,
+                                         const double* a, double* u) {
+    using Vec = Simd<double>::Vec;
+    constexpr int lanes = Simd<double>::lanes, at_once = 8;
+    const std::ptrdiff_t d = X.d, whole = padded(X);
+    if (d > most_padded) return begin;
+    double v[most_padded];
+    for (std::ptrdiff_t p = 0; p < whole; ++p) v[p] = 0;
+    std::ptrdiff_t i = begin;
+    for (; i + at_once <= end && followed(X, i, at_once); i += at_once, a += at_once) {
+        bool any = false;
+        for (int r = 0; r < at_once; ++r) any |= a[r] != 0;
+        if (!any) continue;
+        const T* x = X.data + i * d;
+        for (std::ptrdiff_t p = 0; p < whole; p += lanes) {
+            Vec even = load<Vec>(v + p), odd = broadcast<Vec>(0.0);
+            FML_UNROLL
+            for (int r = 0; r < at_once; r += 2) {
+                even += a[r] * load_as<double>(x + r * d + p);
+                odd += a[r + 1] * load_as<double>(x + (r + 1) * d + p);
+            }
+            store(v + p, even + odd);
+        }
+    }
+    for (std::ptrdiff_t p = 0; p < d; ++p) u[p] += v[p];
+    return i;
+}
+
 // z[i - begin] = x_i w + offset for rows [begin, end).
 template <class T>
 void margins_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, const double* w,
@@ -52,6 +122,7 @@ void margins_block(const Rows<T>& X, std::ptrdiff_t begin, std::ptrdiff_t end, c
         return;
     }
     const std::ptrdiff_t d = X.d;
+    i = padded_margins(X, begin, end, w, offset, z);
     for (; i + 4 <= end; i += 4) {
         const T *x0 = X.data + i * d, *x1 = x0 + d, *x2 = x1 + d, *x3 = x2 + d;
         double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
@@ -109,6 +180,8 @@ void combine_block(const Rows<T>& X, double bias, std::ptrdiff_t begin, std::ptr
     std::ptrdiff_t i = begin;
     if (!X.indptr) {
         const std::ptrdiff_t d = X.d;
+        i = padded_combine(X, begin, end, a, u);
+        a += i - begin;
         for (; i + 4 <= end; i += 4, a += 4) {
             const double a0 = a[0], a1 = a[1], a2 = a[2], a3 = a[3];
             if (a0 == 0 && a1 == 0 && a2 == 0 && a3 == 0) continue;
