@@ -208,13 +208,19 @@ Solver* augmented_within(const Rows<T>& X, const Problem& problem, const Limits&
 }
 template <class T>
 Solver* augmented(const Rows<T>& X, const Problem& problem, const Limits& limits) noexcept {
+    if (may_be_constant(X, problem)) return constant_first(X, problem, limits);
+    return augmented_anyway(X, problem, limits);
+}
+template <class T>
+Solver* augmented_anyway(const Rows<T>& X, const Problem& problem, const Limits& limits) noexcept {
     if (worth_narrowing(X)) return narrowing(X, problem, limits);
     return augmented_within(X, problem, limits, Settled{});
 }
-#define FML_INSTANTIATE(T)                                                           \
-    template Solver* augmented_within(const Rows<T>&, const Problem&, const Limits&, \
-                                      const Settled&) noexcept;                      \
-    template Solver* augmented(const Rows<T>&, const Problem&, const Limits&) noexcept;
+#define FML_INSTANTIATE(T)                                                              \
+    template Solver* augmented_within(const Rows<T>&, const Problem&, const Limits&,    \
+                                      const Settled&) noexcept;                         \
+    template Solver* augmented(const Rows<T>&, const Problem&, const Limits&) noexcept; \
+    template Solver* augmented_anyway(const Rows<T>&, const Problem&, const Limits&) noexcept;
 FML_INSTANTIATE(float)
 FML_INSTANTIATE(double)
 

@@ -30,6 +30,15 @@ Solver* narrowing(const Rows<T>&, const Problem&, const Limits&) noexcept;
 // Whether that pays.
 template <class T> bool worth_narrowing(const Rows<T>&);
 
+// `augmented` where the best w may have only a constant, which is looked at first: see constant.cpp.
+template <class T>
+Solver* constant_first(const Rows<T>&, const Problem&, const Limits&) noexcept;
+template <class T> bool may_be_constant(const Rows<T>&, const Problem&);
+
+// `augmented` where it has not.
+template <class T>
+Solver* augmented_anyway(const Rows<T>&, const Problem&, const Limits&) noexcept;
+
 // Of rows, to be added: the terms of the primal and of the dual.
 struct AugmentedSums {
     double loss, dual;
