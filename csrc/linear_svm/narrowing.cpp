@@ -44,7 +44,7 @@ constexpr double round_work = 1e8;
 // So many rows a column are open, or there may be nothing to hold w.
 constexpr ptrdiff_t fewest_each = 8;
 // From so many rows on, and rows a column.
-constexpr ptrdiff_t least_rows = 2000, least_each = 200;
+constexpr ptrdiff_t least_rows = 2000, least_each = 100;
 
 // Of most rows the optimum needs no more than the side of its hinge that they are on: there they are
 // linear, and all of them together one vector. So the problem is solved on a sample; then on the
@@ -169,6 +169,7 @@ template <class T> class Narrowing final : public Solver {
         done = converged || all || n_iter >= limits_.max_iter || !std::isfinite(value);
         if (done) return status;
         if (!better) {
+            most_ = std::min(2 * most_, n_ / 2);
             if ((status = search(n_threads)) != Status::ok) return status;
             probe(w_.get());
             std::copy_n(probed_.get() + n_probes_, n_probes_, probed_.get());
@@ -296,7 +297,9 @@ template <class T> class Narrowing final : public Solver {
     const Problem problem_;
     const Limits limits_;
     Passes<T> passes_;
-    const ptrdiff_t n_, width_, most_, n_probes_;
+    const ptrdiff_t n_, width_;
+    ptrdiff_t most_;  // rows of a part that stand for others
+    const ptrdiff_t n_probes_;
     Scratch<double> zs_, a_, w_, u_;
     Scratch<double> probed_, away_;  // z of probes at w and at the solution; distances, in order
     Scratch<double> chosen_;         // how often rows count in the next part
