@@ -228,9 +228,10 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
     def _pairs(self, gram: Any, k: int, solver: str, task: Task) -> tuple[np.ndarray, np.ndarray]:
         if is_precomputed(self.kernel):
             gram.K = np.ascontiguousarray(gram.centre())  # which its owner sees, as scikit-learn's
-        n, rng = gram.shape[0], check_random_state(self.random_state)
+        n = gram.shape[0]
         if solver == "dense":
             return self._all_pairs(gram.centre(), k)
+        rng = check_random_state(self.random_state)
         if solver == "arpack":
             operator = LinearOperator(gram.shape, gram.times_one, dtype=gram.dtype)
             if k >= n:  # more than ARPACK can find: of an array SciPy asks LAPACK, and warns
