@@ -102,8 +102,8 @@ FML_INLINE std::ptrdiff_t padded_combine(const Rows<T>& X, std::ptrdiff_t begin,
             Vec even = load<Vec>(v + p), odd = broadcast<Vec>(0.0);
             FML_UNROLL
             for (int r = 0; r < at_once; r += 2) {
-                even += a[r] * load_as<double>(x + r * d + p);
-                odd += a[r + 1] * load_as<double>(x + (r + 1) * d + p);
+                even += load_as<double>(x + r * d + p) * a[r];
+                odd += load_as<double>(x + (r + 1) * d + p) * a[r + 1];
             }
             store(v + p, even + odd);
         }
