@@ -312,3 +312,37 @@ def test_a_callback_ends_power_iteration():
 
     pca = PCA(4, svd_solver="power", random_state=0).set_callbacks(Stop()).fit(data(500, 90))
     assert pca.n_iter_ == 2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("solver", ["full", "randomized", "power"])
+@pytest.mark.parametrize("shape", [(60, 8), (8, 60)])
+@pytest.mark.parametrize("part", [-0.95, -0.6, 0.6, 0.95])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # as of scikit-learn's squares
+def test_data_whose_squares_are_no_numbers(part, shape, solver, dtype):
+    X = np.random.default_rng(0).normal(size=shape)
+    exponent = int(part * np.finfo(dtype).maxexp)
+    model = PCA(4, svd_solver=solver, random_state=0).fit(np.ldexp(X, exponent).astype(dtype))
+    plain = PCA(4, svd_solver="full").fit(X)
+    loose = {"rtol": 1e-8 if dtype == np.float64 else 1e-4, "atol": 0}
+    np.testing.assert_allclose(
+        np.ldexp(model.singular_values_, -exponent), plain.singular_values_, **loose
+    )
+    np.testing.assert_allclose(
+        model.explained_variance_ratio_, plain.explained_variance_ratio_, **loose
+    )
+    np.testing.assert_allclose(np.ldexp(model.mean_, -exponent), plain.mean_, rtol=1e-3)
+    assert abs(abs(np.diag(model.components_ @ plain.components_.T)) - 1).max() < 1e-4
+    squares = np.ldexp(plain.explained_variance_, 2 * exponent).astype(dtype)
+    np.testing.assert_allclose(model.explained_variance_, squares, rtol=1e-3, atol=1e-44)
+
+
+@pytest.mark.parametrize("exponent", [-1000, -600, 600, 1000])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_batches_whose_squares_are_no_numbers(exponent):
+    X = np.random.default_rng(0).normal(size=(60, 8))
+    model = IncrementalPCA(4, batch_size=20).fit(np.ldexp(X, exponent))
+    plain = IncrementalPCA(4, batch_size=20).fit(X)
+    np.testing.assert_allclose(
+        np.ldexp(model.singular_values_, -exponent), plain.singular_values_, rtol=1e-12
+    )

@@ -98,7 +98,7 @@ class FactorAnalysis(Versioned, CallbackSupportMixin, StockFactorAnalysis):
         for _ in range(self.max_iter):
             with task.subtask("iteration") as step:
                 root = np.sqrt(psi) + SMALL
-                squares, vectors, total = data.leading(root * np.sqrt(n), k)
+                squares, vectors, total, _ = data.leading(root * np.sqrt(n), k)
                 W = np.sqrt(np.maximum(squares - 1, 0))[:, None] * vectors * root
                 noise = psi
                 found = d * log(2 * np.pi) + k + np.log(squares).sum()

@@ -132,11 +132,11 @@ class IncrementalPCA(Versioned, CallbackSupportMixin, Projection, StockIncrement
         found = spectrum(Z, np.zeros(d), k)
         _, vectors = svd_flip(None, found.vectors[:k].astype(Z.dtype), u_based_decision=False)
         with np.errstate(divide="ignore", invalid="ignore"):
-            explained = found.squares[:k] / (total - 1)
-            ratio = found.squares[:k] / (variance * total).sum()
+            explained = np.ldexp(found.squares[:k], 2 * found.exponent) / (total - 1)
+            ratio = np.ldexp(found.squares[:k], 2 * found.exponent) / (variance * total).sum()
         self.n_samples_seen_ = np.float64(total)  # as scikit-learn counts them
         self.components_ = vectors
-        self.singular_values_ = np.sqrt(found.squares[:k]).astype(Z.dtype)
+        self.singular_values_ = np.ldexp(np.sqrt(found.squares[:k]), found.exponent).astype(Z.dtype)
         self.mean_, self.var_ = mean, variance
         self.explained_variance_ = explained
         self.explained_variance_ratio_ = ratio
@@ -144,4 +144,5 @@ class IncrementalPCA(Versioned, CallbackSupportMixin, Projection, StockIncrement
         if k not in (n, d):
             left = found.squares[k:].sum() if len(found.squares) > k else None
             left = max(found.total - found.squares.sum(), 0) if left is None else left
+            left = np.ldexp(left, 2 * found.exponent)
             self.noise_variance_ = left / (total - 1) / (min(Z.shape) - k)

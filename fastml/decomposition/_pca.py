@@ -30,6 +30,8 @@ from fastml.decomposition._spectra import (
     Spectrum,
     centred_blocks,
     covariance,
+    exponent_of,
+    in_units,
     mean_and_square,
     of_columns,
     of_covariance,
@@ -225,6 +227,11 @@ class PCA(Versioned, CallbackSupportMixin, Projection, StockPCA):
             mean, found = self._decompose(X, k)
             self._keep_leading(X, mean, found, k)
             return None
+        if exponent := exponent_of(total, X):  # solvers take squares in the precision of X
+            U = self._find_leading(in_units(X, exponent), k, task)
+            self.mean_ = np.ldexp(self.mean_, exponent)
+            self._be_of_units(exponent)
+            return U
         rows = Rows(X.tocsr() if is_sparse(X) else X, mean)
         U, s, vectors = self._solve(rows, k, task)
         kept = vectors if U is None else vectors.copy()
@@ -316,6 +323,14 @@ class PCA(Versioned, CallbackSupportMixin, Projection, StockPCA):
         self.explained_variance_ratio_ = ratios.astype(X.dtype)
         self.singular_values_ = np.sqrt(found.squares[:k]).astype(X.dtype)
         self.noise_variance_ = X.dtype.type(noise) if k < min(X.shape) else 0.0
+        if found.exponent:
+            self._be_of_units(found.exponent)
+
+    def _be_of_units(self, exponent: int) -> None:
+        """From what was kept of X over 2**exponent to what is of X."""
+        self.singular_values_ = np.ldexp(self.singular_values_, exponent)
+        self.explained_variance_ = np.ldexp(self.explained_variance_, 2 * exponent)
+        self.noise_variance_ = np.ldexp(self.noise_variance_, 2 * exponent)
 
     @documented_by(StockPCA.score_samples)
     @accelerated(unless=_not_native)

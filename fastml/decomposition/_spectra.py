@@ -22,7 +22,7 @@ from fastml._runtime.blas import product
 from fastml._runtime.eigen import Tridiagonal
 from fastml._runtime.sparse import with_short_indices
 from fastml._runtime.threads import n_threads
-from fastml.preprocessing._matrix import readable
+from fastml.preprocessing._matrix import is_sparse, readable
 
 # Smallest part of the largest eigenvalue that products of doubles tell to twelve digits.
 TRUSTED = 1e-4
@@ -48,11 +48,35 @@ class Spectrum(NamedTuple):
     squares: of singular values.
     vectors: right singular vectors, a row each.
     total: sum of all squares.
+    exponent: all are of X over 2**exponent, whose squares are numbers.
     """
 
     squares: np.ndarray
     vectors: np.ndarray
     total: float
+    exponent: int = 0
+
+
+def exponent_of(total: float, X: Any) -> int:
+    """Of the power of two by which X is to be divided, 0 if squares of its numbers are exact.
+
+    total: of their squares, which tells whether to look, once X is known to be finite.
+    """
+    far = np.finfo(X.dtype).maxexp * 2 // 3
+    if 2.0**-far < total < 2.0**far:
+        return 0
+    values = X.data if is_sparse(X) else X
+    exponent = int(np.frexp(np.abs(values).max(initial=0))[1])
+    return exponent if abs(exponent) > far // 2 else 0
+
+
+def in_units(X: Any, exponent: int) -> Any:
+    """X over 2**exponent."""
+    if not is_sparse(X):
+        return np.ldexp(X, -exponent)
+    X = X.copy()
+    X.data = np.ldexp(X.data, -exponent)
+    return X
 
 
 def covariance(X: np.ndarray, dtype: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -179,6 +203,9 @@ def _by_svd(X: np.ndarray, mean: np.ndarray) -> Spectrum:
 
 def of_columns(X: np.ndarray, mean: np.ndarray, C: np.ndarray, k: int | None) -> Spectrum:
     """From C = (X - mean)'(X - mean). Vectors have the precision of X, as those of its SVD have."""
+    if exponent := exponent_of(C.trace(), X):
+        unit = in_units(X, exponent), np.ldexp(mean, -exponent)
+        return spectrum(*unit, k)._replace(exponent=exponent)
     form = Tridiagonal(C)
     if _wants_svd(form, X, k):
         return _by_svd(X, mean)
@@ -226,6 +253,9 @@ def _of_rows(X: np.ndarray, mean: np.ndarray, k: int | None) -> Spectrum:
     n = len(X)
     G = np.empty((n, n))
     products(readable(X), mean.astype(np.float64), True, np.empty(n), G, n_threads())
+    if exponent := exponent_of(G.trace(), X):
+        unit = in_units(X, exponent), np.ldexp(mean, -exponent)
+        return spectrum(*unit, k)._replace(exponent=exponent)
     form = Tridiagonal(G)
     if _wants_svd(form, X, k):
         return _by_svd(X, mean)
