@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/isa.h"
+#include "linear_svm/line_search.h"
 #include "linear_svm/passes.h"
 
 #define FML_KERNEL "linear_svm/augmented.inl.h"
@@ -68,8 +69,6 @@ template <class T> class MethodOfMultipliers final : public Solver {
     static constexpr double first_wide = 1.5;
     static constexpr double stiffer = 3;        // from one problem to the next
     static constexpr double most_stiff = 1e10;  // of the first: beyond, rounding is larger
-    // A slope of so much of the first one is as good as none.
-    static constexpr double accepted = 0.3;
     // Steps without a better gap: rows that come near and leave again may take many.
     static constexpr int patience = 200;
 
@@ -151,37 +150,25 @@ template <class T> class MethodOfMultipliers final : public Solver {
         return m;
     }
 
-    // How far along the step the derivative is about zero: it is piecewise linear and grows.
+    // How far to go along the step.
     Status search(double* result) {
         const auto slope_of = FML_PICK(augmented_slope);
         const double along = dot(w_.get(), step_.get(), width_),
                      length = dot(step_.get(), step_.get(), width_),
                      settled = settled_.u ? dot(settled_.u, step_.get(), width_) : 0;
         const double first = along - dot(u_.get(), step_.get(), width_);
-        double low = 0, at_low = first, high = 0, at_high = 0, t = 1;
-        for (int i = 0; i < 50; ++i) {
+        const auto slope = [&](double t, bool fresh, double* value) {
             double parts[summed_blocks] = {};
             const Status status =
-                passes_.sweep(i == 0 ? step_.get() : nullptr, dz_.get(), nullptr, nullptr,
+                passes_.sweep(fresh ? step_.get() : nullptr, dz_.get(), nullptr, nullptr,
                               n_threads_, [&](ptrdiff_t begin, ptrdiff_t end, ptrdiff_t b) {
                                   parts[b] += slope_of(s_, begin, end, z_.get(), dz_.get(), t);
                               });
-            if (status != Status::ok) return status;
-            double slope = along + t * length - settled;
-            for (const double part : parts) slope += part;
-            *result = t;
-            if (!(std::fabs(slope) > accepted * std::fabs(first))) break;
-            if (slope < 0)
-                low = t, at_low = slope;
-            else
-                high = t, at_high = slope;
-            if (high == 0)
-                t = 2 * low;
-            else
-                t = i % 3 == 2 ? (low + high) / 2
-                               : low + (high - low) * at_low / (at_low - at_high);
-        }
-        return Status::ok;
+            *value = along + t * length - settled;
+            for (const double part : parts) *value += part;
+            return status;
+        };
+        return line_search(first, slope, result);
     }
 
     const Limits limits_;

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "common/isa.h"
+#include "linear_svm/line_search.h"
 #include "linear_svm/passes.h"
 
 #define FML_KERNEL "linear_svm/joint.inl.h"
@@ -63,7 +64,7 @@ template <class T> class JointMultipliers final : public Solver {
   private:
     // As those of augmented.cpp.
     static constexpr double stiffness_at_first = 1.0 / 3, stiffer = 3,
-                            stiffest = stiffness_at_first * 1e10, accepted = 0.3;
+                            stiffest = stiffness_at_first * 1e10;
     static constexpr int patience = 200;
 
     void clear() {
@@ -199,37 +200,25 @@ template <class T> class JointMultipliers final : public Solver {
         }
     }
 
-    // How far along the step the derivative is about zero: it is piecewise linear and grows.
+    // How far to go along the step.
     Status search(double* result) {
         const auto slope_of = FML_PICK(joint_slope);
         const ptrdiff_t size = k_ * width_;
         const double along = dot(w_.get(), step_.get(), size),
                      length = dot(step_.get(), step_.get(), size);
         const double first = along - dot(u_.get(), step_.get(), size);
-        double low = 0, at_low = first, high = 0, at_high = 0, t = 1;
-        for (int i = 0; i < 50; ++i) {
+        const auto slope = [&](double t, bool fresh, double* value) {
             double parts[summed_blocks] = {};
             const Status status =
-                passes_.sweep(i == 0 ? step_.get() : nullptr, dz_.get(), nullptr, nullptr,
+                passes_.sweep(fresh ? step_.get() : nullptr, dz_.get(), nullptr, nullptr,
                               n_threads_, [&](ptrdiff_t begin, ptrdiff_t end, ptrdiff_t b) {
                                   parts[b] += slope_of(s_, begin, end, z_.get(), dz_.get(), t);
                               });
-            if (status != Status::ok) return status;
-            double slope = along + t * length;
-            for (const double part : parts) slope += part;
-            *result = t;
-            if (!(std::fabs(slope) > accepted * std::fabs(first))) break;
-            if (slope < 0)
-                low = t, at_low = slope;
-            else
-                high = t, at_high = slope;
-            if (high == 0)
-                t = 2 * low;
-            else
-                t = i % 3 == 2 ? (low + high) / 2
-                               : low + (high - low) * at_low / (at_low - at_high);
-        }
-        return Status::ok;
+            *value = along + t * length;
+            for (const double part : parts) *value += part;
+            return status;
+        };
+        return line_search(first, slope, result);
     }
 
     const Limits limits_;

@@ -1,3 +1,4 @@
+#include "linear_svm/line_search.h"
 #include "linear_svm/squared.h"
 
 namespace fastml {
@@ -29,7 +30,7 @@ template <class T> class Newton final : public SquaredSolver<T> {
         for (ptrdiff_t p = 0; p < width; ++p) trial_->w[p] = now_->w[p] + step_[p];
         if ((status = this->measure(*trial_, false, n_threads)) != Status::ok) return status;
         const double first = derivative(*now_), last = derivative(*trial_);
-        if (std::fabs(last) > accepted * std::fabs(first)) {
+        if (std::fabs(last) > flat_enough * std::fabs(first)) {
             if ((status = search(first, last, n_threads)) != Status::ok) return status;
         }
         const double before = primal;
@@ -43,9 +44,6 @@ template <class T> class Newton final : public SquaredSolver<T> {
     }
 
   private:
-    // A slope that has fallen to so much of the first one is as good as none.
-    static constexpr double accepted = 0.3;
-
     double derivative(const Point& p) const {
         return dot(p.w.get(), step_.get(), passes_.width) -
                dot(p.u.get(), step_.get(), passes_.width);
@@ -63,31 +61,24 @@ template <class T> class Newton final : public SquaredSolver<T> {
         return done;
     }
 
-    // Moves the trial to where the derivative along the step is about zero: it is piecewise linear
-    // and grows.
+    // Moves the trial to where the derivative along the step is about zero.
     Status search(double first, double last, int n_threads) {
         const ptrdiff_t n = passes_.n, width = passes_.width;
         for (ptrdiff_t i = 0; i < n; ++i) trial_->z[i] -= now_->z[i];
         const double along = dot(now_->w.get(), step_.get(), width);
         const double length = dot(step_.get(), step_.get(), width);
-        double low = 0, at_low = first, high = last > 0 ? 1 : 0, at_high = last, t = 1;
-        if (last < 0) low = 1, at_low = last;
-        for (int i = 0; i < 50; ++i) {
-            if (high == 0)
-                t = 2 * low;
-            else
-                t = i % 3 == 2 ? (low + high) / 2
-                               : low + (high - low) * at_low / (at_low - at_high);
-            double slope;
-            const Status status = this->slope(trial_->z.get(), t, &slope, n_threads);
-            if (status != Status::ok) return status;
-            slope += along + t * length;
-            if (!(std::fabs(slope) > accepted * std::fabs(first))) break;
-            if (slope < 0)
-                low = t, at_low = slope;
-            else
-                high = t, at_high = slope;
-        }
+        double t;
+        const auto slope = [&](double at, bool fresh, double* value) {
+            if (fresh) {  // at 1, which is known
+                *value = last;
+                return Status::ok;
+            }
+            const Status status = this->slope(trial_->z.get(), at, value, n_threads);
+            *value += along + at * length;
+            return status;
+        };
+        const Status status = line_search(first, slope, &t);
+        if (status != Status::ok) return status;
         for (ptrdiff_t p = 0; p < width; ++p) trial_->w[p] = now_->w[p] + t * step_[p];
         for (ptrdiff_t i = 0; i < n; ++i) trial_->z[i] = now_->z[i] + t * trial_->z[i];
         return this->measure(*trial_, true, n_threads);
