@@ -13,6 +13,7 @@ METHODS = ("randomized", "lapack")
 @pytest.mark.contest(
     [case(*shape, dtype) for shape in SHAPES for dtype in DTYPES]
     + [case(20_000, 1_000, dtype, 20) for dtype in DTYPES]
+    + [case(2_000, 1_000, "float64", 10), case(5_000, 500, "float64", 10)]
     + [sparse_case(50_000, d, density, 20) for d, density in ((500, 0.02), (10_000, 0.002))]
 )
 def bench_fit(entry, contest):
