@@ -21,7 +21,7 @@ def products_naive(X, shift, of_rows):
 def run(X, shift, of_rows, threads):
     size = X.shape[0 if of_rows else 1]
     sums, out = np.empty(size), np.empty((size, size))
-    products(X, shift, of_rows, sums, out, threads)
+    products(X, shift, of_rows, False, sums, out, threads)
     return out, sums
 
 
@@ -65,6 +65,17 @@ def test_matches_naive_on_each_instruction_set(isa):
     path = os.pathsep.join([here, os.path.dirname(here), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"FASTML_ISA": isa, "PYTHONPATH": path}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+
+
+@pytest.mark.parametrize("shape", [(1, 3), (520, 257), (1100, 50), (700, 660)], ids=str)
+def test_takes_what_means_are_off(shape):
+    X = np.random.default_rng(0).normal(size=shape) + 3
+    sums, out = np.empty(shape[1]), np.empty((shape[1], shape[1]))
+    products(X, np.full(shape[1], 2.5), False, True, sums, out, 2)
+    Z = X - X.mean(axis=0)
+    np.testing.assert_allclose(out, Z.T @ Z, rtol=0, atol=1e-14 * len(X))
+    np.testing.assert_array_equal(out, out.T)
+    np.testing.assert_allclose(sums, (X - 2.5).sum(axis=0), rtol=1e-12)
 
 
 def test_nan_and_infinity_reach_the_diagonal():

@@ -19,7 +19,7 @@ cdef extern from "covariance/covariance.h" namespace "fastml" nogil:
         bint by_columns
 
     Status c_products "fastml::products"[P, T](
-        const Sample[T]&, const P*, bint, double*, double*, int) noexcept
+        const Sample[T]&, const P*, bint, bint, double*, double*, int) noexcept
     Status c_sparse_products "fastml::sparse_products"[T](
         const Rows[T]&, double*, int) noexcept
 
@@ -34,6 +34,7 @@ def products(
     const floating[:, :] X,    # IN, rows or columns in one piece
     const wide[::1] shift,     # IN, as wide as X or wider
     bint of_rows,
+    bint centred,              # columns less their means, wherever shift is
     double[::1] sums,          # OUT
     double[:, ::1] out,        # OUT
     int n_threads,
@@ -50,7 +51,8 @@ def products(
         raise TypeError("shift is narrower than X")
     else:
         with nogil:
-            status = c_products(sample, &shift[0], of_rows, &sums[0], &out[0, 0], n_threads)
+            status = c_products(sample, &shift[0], of_rows, centred, &sums[0], &out[0, 0],
+                                n_threads)
         check(status)
 
 

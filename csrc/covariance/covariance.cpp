@@ -17,8 +17,9 @@ namespace fastml {
 namespace {
 
 // Up to so many items a block of the depth has sums of its own; of more, blocks follow each other
-// and threads share their products.
-constexpr ptrdiff_t few_items = 640, sums_at_most = ptrdiff_t{1} << 22;
+// and threads share their products, as they do of so many items where blocks are too few to balance.
+constexpr ptrdiff_t few_items = 640, many_items = 128, few_blocks = 8;
+constexpr ptrdiff_t sums_at_most = ptrdiff_t{1} << 22, packed_at_most = ptrdiff_t{1} << 19;
 
 template <class P, class T> class Products {
   public:
@@ -31,20 +32,23 @@ template <class P, class T> class Products {
         panels_ = ceil_div(size_, width_);
         const ptrdiff_t wanted = std::min(summed_blocks, sums_at_most / (items_ * items_));
         const ptrdiff_t least = 2 * slice_;  // so that adding blocks up is little beside them
-        blocks_ = few() ? std::clamp<ptrdiff_t>(depth_ / least, 1, wanted) : 1;
+        blocks_ = items_ <= few_items ? std::clamp<ptrdiff_t>(depth_ / least, 1, wanted) : 1;
+        shared_ = items_ > few_items || (items_ >= many_items && blocks_ < few_blocks);
+        if (shared_) blocks_ = 1;
         block_depth_ = ceil_div(ceil_div(depth_, blocks_), slice_) * slice_;
         blocks_ = ceil_div(depth_, block_depth_);
     }
 
-    Status run(double* sums, double* out, int n_threads) const {
+    Status run(bool centred, double* sums, double* out, int n_threads) const {
         n_threads = threads_for(0.5 * depth_ * items_ * items_, n_threads);
-        const ptrdiff_t packed_size = aligned(std::min(slice_, depth_) * size_);
-        Scratch<P> packed((few() ? n_threads : 1) * packed_size);
+        const ptrdiff_t slices = shared_ ? shared_slices() : 1;
+        const ptrdiff_t packed_size = aligned(std::min(slices * slice_, depth_) * size_);
+        Scratch<P> packed((shared_ ? 1 : n_threads) * packed_size);
         Scratch<double> parts(blocks_ * size_ * size_), part_sums(blocks_ * items_);
         if (!packed || !parts || !part_sums) return Status::no_memory;
         std::fill_n(part_sums.get(), blocks_ * items_, 0.0);
         Status status;
-        if (few()) {
+        if (!shared_) {
             status = parallel(blocks_, n_threads, [&](ptrdiff_t b, int worker) {
                 double* part = parts.get() + b * size_ * size_;
                 std::fill_n(part, size_ * size_, 0.0);
@@ -54,23 +58,18 @@ template <class P, class T> class Products {
                               part);
             });
         } else {
-            status = parallel(panels_, n_threads, [&](ptrdiff_t q, int) {
-                const ptrdiff_t rows = std::min(width_, size_ - q * width_);
-                std::fill_n(parts.get() + q * width_ * size_, rows * size_, 0.0);
-            });
-            for (ptrdiff_t p = 0; p < depth_ && status == Status::ok; p += slice_)
-                status = share_slice(p, packed.get(), part_sums.get(), parts.get(), n_threads);
+            status = Status::ok;
+            for (ptrdiff_t p = 0; p < depth_ && status == Status::ok; p += shared_slices() * slice_)
+                status = share_slices(p, packed.get(), part_sums.get(), parts.get(), n_threads);
         }
         if (status != Status::ok) return status;
         std::fill_n(sums, items_, 0.0);
         for (ptrdiff_t b = 0; b < blocks_; ++b)
             for (ptrdiff_t j = 0; j < items_; ++j) sums[j] += part_sums[b * items_ + j];
-        return gather(parts.get(), out, n_threads);
+        return gather(parts.get(), centred ? sums : nullptr, out, n_threads);
     }
 
   private:
-    bool few() const { return items_ <= few_items; }
-
     void pack(ptrdiff_t q, ptrdiff_t p, P* packed, double* sums) const {
         const ptrdiff_t first = q * width_, width = std::min(width_, size_ - first);
         const ptrdiff_t depth = std::min(slice_, depth_ - p);
@@ -81,6 +80,11 @@ template <class P, class T> class Products {
          shift_ + (of_rows_ ? p : first), packed + first * depth, sums + first);
     }
 
+    // Slices that threads share at once: few meetings, and what is packed stays in cache.
+    ptrdiff_t shared_slices() const {
+        return std::max<ptrdiff_t>(1, packed_at_most / (slice_ * size_));
+    }
+
     void add_slice(ptrdiff_t p, P* packed, double* sums, double* part) const {
         const auto add = FML_PICK(add_products<P>);
         for (ptrdiff_t q = 0; q < panels_; ++q) pack(q, p, packed, sums);
@@ -88,19 +92,28 @@ template <class P, class T> class Products {
             add(packed, size_, q * width_, std::min(slice_, depth_ - p), part);
     }
 
-    Status share_slice(ptrdiff_t p, P* packed, double* sums, double* part, int n_threads) const {
+    Status share_slices(ptrdiff_t begin, P* packed, double* sums, double* part,
+                        int n_threads) const {
         const auto add = FML_PICK(add_products<P>);
-        const Status status =
-            parallel(panels_, n_threads, [&](ptrdiff_t q, int) { pack(q, p, packed, sums); });
+        const ptrdiff_t end = std::min(depth_, begin + shared_slices() * slice_);
+        const Status status = parallel(panels_, n_threads, [&](ptrdiff_t q, int) {
+            const ptrdiff_t first = q * width_, rows = std::min(width_, size_ - first);
+            if (begin == 0) std::fill_n(part + first * size_, rows * size_, 0.0);
+            for (ptrdiff_t p = begin; p < end; p += slice_)
+                pack(q, p, packed + (p - begin) * size_, sums);
+        });
         if (status != Status::ok) return status;
         // The last panel has the most products: first, it does not keep all others waiting.
         return parallel(panels_, n_threads, [&](ptrdiff_t q, int) {
-            add(packed, size_, (panels_ - 1 - q) * width_, std::min(slice_, depth_ - p), part);
+            for (ptrdiff_t p = begin; p < end; p += slice_)
+                add(packed + (p - begin) * size_, size_, (panels_ - 1 - q) * width_,
+                    std::min(slice_, depth_ - p), part);
         });
     }
 
-    // Adds the parts on and above the diagonal in the order of blocks, and mirrors them.
-    Status gather(const double* parts, double* out, int n_threads) const {
+    // Adds the parts on and above the diagonal in the order of blocks, less products of sums where
+    // those are given, and mirrors them.
+    Status gather(const double* parts, const double* sums, double* out, int n_threads) const {
         constexpr ptrdiff_t side = 32;
         return parallel(ceil_div(items_, side), n_threads, [&](ptrdiff_t b, int) {
             const ptrdiff_t i0 = b * side, i1 = std::min(items_, i0 + side);
@@ -111,6 +124,10 @@ template <class P, class T> class Products {
                     for (ptrdiff_t i = i0; i < i1; ++i)
                         for (ptrdiff_t j = j0; j < j1; ++j)
                             sum[i - i0][j - j0] += parts[(k * size_ + i) * size_ + j];
+                for (ptrdiff_t i = i0; sums && i < i1; ++i) {
+                    const double mean = sums[i] / static_cast<double>(depth_);
+                    for (ptrdiff_t j = j0; j < j1; ++j) sum[i - i0][j - j0] -= mean * sums[j];
+                }
                 for (ptrdiff_t i = i0; i < i1; ++i)
                     for (ptrdiff_t j = std::max(i, j0); j < j1; ++j)
                         out[i * items_ + j] = sum[i - i0][j - j0];
@@ -125,19 +142,22 @@ template <class P, class T> class Products {
     const P* shift_;
     bool of_rows_;
     ptrdiff_t items_, depth_, width_, slice_, size_, panels_, blocks_, block_depth_;
+    bool shared_;
 };
 
 }  // namespace
 
 template <class P, class T>
-Status products(const Sample<T>& X, const P* shift, bool of_rows, double* sums, double* out,
-                int n_threads) noexcept {
-    return Products<P, T>(X, shift, of_rows).run(sums, out, n_threads);
+Status products(const Sample<T>& X, const P* shift, bool of_rows, bool centred, double* sums,
+                double* out, int n_threads) noexcept {
+    return Products<P, T>(X, shift, of_rows).run(centred, sums, out, n_threads);
 }
 
-template Status products(const Sample<float>&, const float*, bool, double*, double*, int) noexcept;
-template Status products(const Sample<float>&, const double*, bool, double*, double*, int) noexcept;
-template Status products(const Sample<double>&, const double*, bool, double*, double*,
+template Status products(const Sample<float>&, const float*, bool, bool, double*, double*,
+                         int) noexcept;
+template Status products(const Sample<float>&, const double*, bool, bool, double*, double*,
+                         int) noexcept;
+template Status products(const Sample<double>&, const double*, bool, bool, double*, double*,
                          int) noexcept;
 
 }  // namespace fastml

@@ -90,18 +90,15 @@ def covariance(X: np.ndarray, dtype: Any = None) -> tuple[np.ndarray, np.ndarray
     X, dtype = readable(X), np.dtype(dtype or X.dtype)
     eps = np.finfo(dtype).eps
     C, sums = np.empty((d, d)), np.empty(d)
-    some = np.ascontiguousarray(X[:: max(1, n // 256)])
+    some = np.ascontiguousarray(X[:: max(1, n // 64)])
     shift = some.mean(axis=0, dtype=np.float64).astype(dtype)
     for _ in range(2):
-        products(X, shift, False, sums, C, n_threads())
+        products(X, shift, False, True, sums, C, n_threads())
         off = sums / n
         taken = n * off**2
-        left = C.diagonal() - taken
-        if not (taken > np.maximum(16 * left, n * (8 * eps * shift) ** 2)).any():
+        if not (taken > np.maximum(16 * C.diagonal(), n * (8 * eps * shift) ** 2)).any():
             break
         shift = (shift + off).astype(dtype)
-    for rows in gen_batches(d, max(1, BLOCK // d)):
-        C[rows] -= np.outer(off[rows], sums)
     return shift + off, C
 
 
@@ -181,7 +178,7 @@ def spectrum(X: np.ndarray, mean: np.ndarray, k: int | None = None) -> Spectrum:
     if n < d:
         return _of_rows(X, mean, k)
     C = np.empty((d, d))
-    products(readable(X), mean.astype(np.float64), False, np.empty(d), C, n_threads())
+    products(readable(X), mean.astype(np.float64), False, False, np.empty(d), C, n_threads())
     return of_columns(X, mean, C, k)
 
 
@@ -252,7 +249,7 @@ def _triangle(A: np.ndarray) -> np.ndarray:
 def _of_rows(X: np.ndarray, mean: np.ndarray, k: int | None) -> Spectrum:
     n = len(X)
     G = np.empty((n, n))
-    products(readable(X), mean.astype(np.float64), True, np.empty(n), G, n_threads())
+    products(readable(X), mean.astype(np.float64), True, False, np.empty(n), G, n_threads())
     if exponent := exponent_of(G.trace(), X):
         unit = in_units(X, exponent), np.ldexp(mean, -exponent)
         return spectrum(*unit, k)._replace(exponent=exponent)
