@@ -18,9 +18,12 @@ template <class T>
 Status turn_back(T* A, const T* tau, ptrdiff_t n, const T* V, ptrdiff_t stride,
                  const ptrdiff_t* from, ptrdiff_t k, T* out, int n_threads) noexcept {
     const ptrdiff_t ld = row_stride(n), blocks = ceil_div(n - 1, turn_width);
-    const ptrdiff_t padded = ceil_div(n, turn_width) * turn_width;
+    const ptrdiff_t padded = aligned(n);
     constexpr ptrdiff_t square = turn_width * turn_width;
     n_threads = threads_for(2.0 * n * n * k, n_threads);
+    const ptrdiff_t cols = chosen_shape<T>().cols, panels = ceil_div(k, cols);
+    // Strips of at most strip_rows, as even as panels can be: two threads wait for each other.
+    const ptrdiff_t tasks = n_threads * ceil_div(panels, n_threads * (strip_rows / cols));
     Scratch<T> factors(blocks * square), columns(n_threads * square);
     Scratch<T> strips(n_threads * strip_rows * padded);
     Scratch<T> products(n_threads * 2 * strip_rows * turn_width);
@@ -41,26 +44,23 @@ Status turn_back(T* A, const T* tau, ptrdiff_t n, const T* V, ptrdiff_t stride,
                factors.get() + b * square);
     });
     if (status != Status::ok) return status;
-    const ptrdiff_t cols = chosen_shape<T>().cols;
-    return parallel(ceil_div(k, strip_rows), n_threads, [&](ptrdiff_t s, int worker) {
-        const ptrdiff_t begin = s * strip_rows, rows = std::min(strip_rows, k - begin);
-        const ptrdiff_t panels = ceil_div(rows, cols);
+    return parallel(tasks, n_threads, [&](ptrdiff_t t, int worker) {
+        const ptrdiff_t first = panels * t / tasks, end = panels * (t + 1) / tasks;
         T* strip = strips.get() + worker * strip_rows * padded;
-        for (ptrdiff_t p = 0; p < panels; ++p) {
+        const auto panel = [&](ptrdiff_t p) { return strip + (p - first) * cols * padded; };
+        for (ptrdiff_t p = first; p < end; ++p) {
             const T* lines[strip_rows];
-            const ptrdiff_t here = std::min(cols, rows - p * cols);
-            for (ptrdiff_t r = 0; r < here; ++r) lines[r] = V + from[begin + p * cols + r] * stride;
-            T* panel = strip + p * cols * padded;
-            pack(lines, here, n, panel);
-            std::fill_n(panel + n * cols, (padded - n) * cols, T(0));
+            const ptrdiff_t here = std::min(cols, k - p * cols);
+            for (ptrdiff_t r = 0; r < here; ++r) lines[r] = V + from[p * cols + r] * stride;
+            pack(lines, here, n, panel(p));
+            std::fill_n(panel(p) + n * cols, (padded - n) * cols, T(0));
         }
         for (ptrdiff_t b = blocks - 1; b >= 0; --b)
-            turn(strip, panels, padded, b * turn_width, A + b * turn_width * (ld + 1), ld,
+            turn(strip, end - first, padded, b * turn_width, A + b * turn_width * (ld + 1), ld,
                  reflectors(b), factors.get() + b * square,
                  products.get() + worker * 2 * strip_rows * turn_width);
-        for (ptrdiff_t p = 0; p < panels; ++p)
-            unpack(strip + p * cols * padded, std::min(cols, rows - p * cols), n,
-                   out + (begin + p * cols) * n);
+        for (ptrdiff_t p = first; p < end; ++p)
+            unpack(panel(p), std::min(cols, k - p * cols), n, out + p * cols * n);
     });
 }
 
