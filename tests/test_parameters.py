@@ -9,6 +9,7 @@ from sklearn.metrics import pairwise as stock
 from sklearn.utils._param_validation import Interval, InvalidParameterError, Real
 
 from fastml._runtime.parameters import validate_params
+from fastml.decomposition import PCA
 from fastml.metrics.pairwise import rbf_kernel
 
 X = np.arange(6.0).reshape(3, 2)
@@ -64,3 +65,21 @@ def test_what_is_called_within_is_not_checked_again():
 def test_signature_and_constraints_are_kept():
     assert str(inspect.signature(rbf_kernel)) == str(inspect.signature(stock.rbf_kernel))
     assert rbf_kernel.__wrapped__._skl_parameter_constraints.keys() == {"X", "Y", "gamma"}
+
+
+def test_what_was_valid_once_is_checked_again_when_it_changes():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    model = PCA(2).fit(X)
+    assert model.fit(X).n_components_ == 2
+    for wrong in (-1, "two", 2.5 + 1j):
+        with pytest.raises(InvalidParameterError, match="'n_components' parameter of PCA must be"):
+            model.set_params(n_components=wrong).fit(X)
+    with pytest.raises(InvalidParameterError, match="'whiten' parameter of PCA must be"):
+        PCA(2, whiten=1).fit(X)  # equal to True, which is valid
+
+    class Narrow(PCA):
+        _parameter_constraints = PCA._parameter_constraints | {"n_components": [None]}
+
+    model.set_params(n_components=2).fit(X)
+    with pytest.raises(InvalidParameterError, match="'n_components' parameter of Narrow must be"):
+        Narrow(2).fit(X)

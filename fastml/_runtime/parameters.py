@@ -1,4 +1,4 @@
-"""Checks of the arguments of functions."""
+"""Checks of the arguments of functions, and of the parameters of estimators."""
 
 from __future__ import annotations
 
@@ -98,3 +98,37 @@ def _test(constraint: Any) -> Callable[[Any], bool]:
 
 def _always(value: Any) -> bool:
     return True
+
+
+class CheckedOnce:
+    """Mixin that stands before the stock class: what was found valid is not checked again.
+
+    A third of a small fit is scikit-learn's check, which makes a signature anew in every call.
+    """
+
+    def _validate_params(self) -> None:
+        key = _simple(self)
+        if key is None:
+            super()._validate_params()  # type: ignore[misc]
+        elif key not in _valid:
+            super()._validate_params()  # type: ignore[misc]
+            if len(_valid) >= MANY:
+                _valid.clear()
+            _valid.add(key)
+
+
+# Parameters that scikit-learn has validated, of classes and all of simple types.
+_valid: set[Any] = set()
+MANY = 1000
+_SIMPLE = {str, int, float, bool, type(None), np.float64}
+
+
+def _simple(model: Any) -> Any:
+    values = tuple(getattr(model, name) for name in _names(type(model)))
+    types = tuple(map(type, values))
+    return (type(model), types, values) if _SIMPLE.issuperset(types) else None
+
+
+@functools.cache
+def _names(cls: Any) -> tuple[str, ...]:
+    return tuple(cls._get_param_names())

@@ -8,9 +8,11 @@ from typing import Any
 import sklearn
 from sklearn.exceptions import InconsistentVersionWarning
 
+from fastml._runtime.parameters import CheckedOnce
 
-class Versioned:
-    """Mixin that stands before the stock class.
+
+class Versioned(CheckedOnce):
+    """Mixin of all our estimators that stands before the stock class.
 
     BaseEstimator notes and checks the version for classes in the package sklearn alone. Pickles
     of stock models also need it when they load as ours, which they do while patched: the note

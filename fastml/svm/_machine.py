@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable
-from functools import cache
 from numbers import Real
 from threading import Lock
 from typing import Any
@@ -43,16 +42,6 @@ _FITTED_X = "_BaseLibSVM__Xfit"  # where scikit-learn's classes keep the rows of
 
 class Checked:
     """Checks that find nothing in a third of the time that scikit-learn's and small fits take."""
-
-    def _validate_params(self) -> None:
-        key = _simple(self)
-        if key is None:
-            super()._validate_params()  # type: ignore[misc]
-        elif key not in _valid:
-            super()._validate_params()  # type: ignore[misc]
-            if len(_valid) >= MANY:
-                _valid.clear()
-            _valid.add(key)
 
     def _is_plain(self, X: Any, y: Any) -> bool:
         """Whether scikit-learn's checks would find nothing; then does what they would do."""
@@ -245,26 +234,6 @@ class Machine(Checked, Versioned, CallbackSupportMixin):
 
     def __to_sklearn_state__(self, state: dict[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in state.items() if name not in OURS}
-
-
-# Parameters that scikit-learn has validated, of classes and all of simple types.
-_valid: set[Any] = set()
-MANY = 1000
-
-
-def _simple(model: Any) -> Any:
-    names = _names(type(model))
-    values = tuple(getattr(model, name) for name in names)
-    types = tuple(map(type, values))
-    return (type(model), types, values) if _SIMPLE.issuperset(types) else None
-
-
-_SIMPLE = {str, int, float, bool, type(None), np.float64}
-
-
-@cache
-def _names(cls: Any) -> tuple[str, ...]:
-    return tuple(cls._get_param_names())
 
 
 def are_plain(y: Any, n: int) -> bool:
