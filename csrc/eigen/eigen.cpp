@@ -82,7 +82,8 @@ Status turn_back_as(const Form<T>& form, ptrdiff_t n, const ptrdiff_t* from, ptr
         tau[i] = i + 1 < n ? static_cast<U>(form.tau[i]) : U(0);
         same[i] = i;
     }
-    const Status status = parallel(work_rows(n), n_threads, [&](ptrdiff_t i, int) {
+    const int threads = threads_for(static_cast<double>(n) * n, n_threads);
+    const Status status = parallel(work_rows(n), threads, [&](ptrdiff_t i, int) {
         U* row = reflectors.get() + i * stride;
         std::fill_n(row, stride, U(0));
         if (i >= n) return;
