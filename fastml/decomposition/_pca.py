@@ -202,7 +202,7 @@ class PCA(Versioned, CallbackSupportMixin, Projection, StockPCA):
             mean, _ = mean_variance_axis(X, axis=0)
             refuse_infinite(mean, X, name)
             C = sparse_covariance(X, mean)
-            return mean, of_covariance(C, k)
+            return mean, of_covariance(C, k, X.dtype)
         if n < d:
             mean, _ = mean_and_square(X)
             refuse_infinite(mean, X, name)
@@ -211,7 +211,7 @@ class PCA(Versioned, CallbackSupportMixin, Projection, StockPCA):
         refuse_infinite(C.diagonal(), X, name)
         if exact:
             return mean, of_columns(X, mean, C, k)
-        return mean, of_covariance(C, k)
+        return mean, of_covariance(C, k, X.dtype)
 
     def _find_leading(self, X: Any, k: int, task: Task) -> np.ndarray | None:
         n, d = X.shape

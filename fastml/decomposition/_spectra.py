@@ -31,6 +31,9 @@ TRUSTED_OF_SINGLE = 1e-12
 # Data less than so many times as long as wide is sooner decomposed as it is than by its products
 # and then for what these lose, if that is more than half of the spectrum.
 NEARLY_SQUARE = 3
+# Data more than so many times as wide as long is sooner decomposed by products of rows, though
+# those of columns have its vectors at once.
+WIDE = 8 / 7
 # Values of a block that is centred on its way.
 BLOCK = 1 << 17
 # Up to so many values are sooner copied into rows than their product needs to begin.
@@ -124,14 +127,17 @@ def eigen(C: np.ndarray, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     return _not_negative(*(form.eigenpairs() if k is None else form.leading(k)))
 
 
-def of_covariance(C: np.ndarray, k: int | None) -> Spectrum:
-    """From C = (X - mean)'(X - mean) alone: k, or all where k do not tell how much is left."""
-    total = C.trace()
-    if k is not None:
-        squares, vectors = eigen(C, k)
+def of_covariance(C: np.ndarray, k: int | None, dtype: Any) -> Spectrum:
+    """From C = (X - mean)'(X - mean) alone: k, or all where k do not tell how much is left.
+
+    dtype: of X, and so of the vectors.
+    """
+    total, form = C.trace(), Tridiagonal(C)
+    if k is not None and k < len(C):
+        squares, vectors = _not_negative(*form.leading(k, dtype))
         if total - squares.sum() >= TRUSTED * total:
             return Spectrum(squares, vectors, total)
-    return Spectrum(*eigen(C), total)
+    return Spectrum(*_not_negative(*form.eigenpairs(dtype=dtype)), total)
 
 
 def _not_negative(values: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -173,9 +179,9 @@ def centred_blocks(X: np.ndarray, mean: np.ndarray) -> Iterator[tuple[slice, np.
 
 
 def spectrum(X: np.ndarray, mean: np.ndarray, k: int | None = None) -> Spectrum:
-    """As an SVD of X - mean has them, all min(n, d) or k, from the smaller of two products."""
+    """As an SVD of X - mean has them, all min(n, d) or k, from the cheaper of two products."""
     n, d = X.shape
-    if n < d:
+    if d > WIDE * n:
         return _of_rows(X, mean, k)
     C = np.empty((d, d))
     products(readable(X), mean.astype(np.float64), False, False, np.empty(d), C, n_threads())
@@ -188,7 +194,7 @@ def _wants_svd(form: Tridiagonal, X: np.ndarray, k: int | None) -> bool:
     nearly_all = k is None or 3 * k > few
     if not (X.dtype == np.float64 and nearly_all and few >= 500 and many < NEARLY_SQUARE * few):
         return False
-    return 2 * form.count_below(TRUSTED) > few
+    return 2 * (form.count_below(TRUSTED) - (form.n - few)) > few
 
 
 def _by_svd(X: np.ndarray, mean: np.ndarray) -> Spectrum:
@@ -212,7 +218,9 @@ def of_columns(X: np.ndarray, mean: np.ndarray, C: np.ndarray, k: int | None) ->
         squares, vectors = _not_negative(*form.leading(k, X.dtype))
         if not _is_lost(squares, total, trusted):
             return Spectrum(squares, vectors, total)
-    squares, vectors = _not_negative(*form.eigenpairs(dtype=X.dtype))
+    most = min(X.shape)
+    squares, vectors = _not_negative(*form.eigenpairs(most, X.dtype))
+    squares = squares[:most]
     if k is not None and not _is_lost(squares[:k], total, trusted):
         return Spectrum(squares[:k], vectors[:k], total)
     safe = _safe(squares, trusted)
@@ -268,9 +276,11 @@ def _of_rows(X: np.ndarray, mean: np.ndarray, k: int | None) -> Spectrum:
         return Spectrum(squares, np.eye(len(U), X.shape[1]), total)
     safe = _safe(squares, TRUSTED)
     vectors = np.empty((len(U), X.shape[1]))
+    U[:safe] /= np.sqrt(squares[:safe, None])
     for columns, block in centred_blocks(X.T, mean[:, None]):
-        vectors[:, columns] = product(U, block.T)
-    vectors[:safe] /= np.sqrt(squares[:safe, None])
+        some = np.empty((len(U), len(block)))
+        gemm(U, np.ascontiguousarray(block), some, n_threads())
+        vectors[:, columns] = some
     if safe < len(U):
         squares[safe:], vectors[safe:] = _again(vectors[safe:], vectors[:safe], squares[0])
     return Spectrum(squares, vectors, total)
