@@ -124,9 +124,10 @@ _SIMPLE = {str, int, float, bool, type(None), np.float64}
 
 
 def _simple(model: Any) -> Any:
-    values = tuple(getattr(model, name) for name in _names(type(model)))
+    kind: Any = type(model)
+    values = tuple(getattr(model, name) for name in _names(kind))
     types = tuple(map(type, values))
-    return (type(model), types, values) if _SIMPLE.issuperset(types) else None
+    return (kind, types, values) if _SIMPLE.issuperset(types) else None
 
 
 @functools.cache
