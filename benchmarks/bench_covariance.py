@@ -5,7 +5,8 @@ import pytest
 from fastml._bench.cases.covariance import case, factor_case, sparse_case
 
 TALL = ((1_000_000, 50), (200_000, 200), (50_000, 500), (150, 4))
-SHAPES = (*TALL, (500, 500), (1_000, 1_000), (2_000, 2_000), (500, 5_000))
+SQUARE = ((500, 500), (800, 850), (1_000, 1_000), (2_000, 2_000))
+SHAPES = (*TALL, *SQUARE, (500, 5_000))
 DTYPES = ("float64", "float32")
 METHODS = ("randomized", "lapack")
 

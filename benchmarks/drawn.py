@@ -1,9 +1,9 @@
 """How fast the tile engine is at shapes that nobody chose: `python benchmarks/drawn.py [names]`.
 
 Draws shapes of Gram matrices, of k-means and its start, of searches by brute force and in k-d
-trees, of kernel machines and of linear ones on text, and lets all installed peers work on each by
-turns, as `fastml bench` does. For every case it prints how many times as fast as each peer
-fastml is; peers whose results are worse are in brackets.
+trees, of kernel machines, of linear ones on text and of principal components, and lets all
+installed peers work on each by turns, as `fastml bench` does. For every case it prints how many
+times as fast as each peer fastml is; peers whose results are worse are in brackets.
 `--number` is how many of a name, and another `--seed` draws others.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fastml._bench.cases import kdtree, kmeans, linear_svm, neighbors, pairwise, svm
+from fastml._bench.cases import covariance, kdtree, kmeans, linear_svm, neighbors, pairwise, svm
 from fastml._bench.contest import Case, Contest, run
 
 Draws = np.random.Generator
@@ -96,6 +96,13 @@ def text(rng: Draws) -> Case:
     return linear_svm.case("text", n, d, int(rng.choice([2, 5])), dtype(rng), loss=loss, C=C)
 
 
+def pca(rng: Draws) -> Case:
+    n = between(rng, 30, 20_000)
+    d = min(between(rng, 3, 1_000), 6_000_000 // n)
+    k = int(rng.choice([0, 2, 10]))  # 0 for all
+    return covariance.case(n, d, dtype(rng), min(k, n, d) or None)
+
+
 NAMES: dict[str, Callable[[Draws], Case]] = {
     "gram": gram,
     "narrow-gram": narrow_gram,
@@ -107,6 +114,7 @@ NAMES: dict[str, Callable[[Draws], Case]] = {
     "linear-svc": linear_svc,
     "other-svm": other_machines,
     "text": text,
+    "pca": pca,
 }
 
 
