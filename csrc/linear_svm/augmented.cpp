@@ -8,6 +8,7 @@
 
 #include "common/isa.h"
 #include "linear_svm/line_search.h"
+#include "linear_svm/merging.h"
 #include "linear_svm/passes.h"
 
 #define FML_KERNEL "linear_svm/augmented.inl.h"
@@ -194,9 +195,15 @@ Solver* augmented_within(const Rows<T>& X, const Problem& problem, const Limits&
     return checked(new (std::nothrow) MethodOfMultipliers<T>(X, problem, limits, settled));
 }
 template <class T>
-Solver* augmented(const Rows<T>& X, const Problem& problem, const Limits& limits) noexcept {
+Solver* augmented_distinct(const Rows<T>& X, const Problem& problem,
+                           const Limits& limits) noexcept {
     if (may_be_constant(X, problem)) return constant_first(X, problem, limits);
     return augmented_anyway(X, problem, limits);
+}
+template <class T>
+Solver* augmented(const Rows<T>& X, const Problem& problem, const Limits& limits) noexcept {
+    if (may_repeat(X, problem)) return merging(X, problem, limits, augmented_distinct<T>);
+    return augmented_distinct(X, problem, limits);
 }
 template <class T>
 Solver* augmented_anyway(const Rows<T>& X, const Problem& problem, const Limits& limits) noexcept {

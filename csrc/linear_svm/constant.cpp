@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "linear_svm/augmented.h"
+#include "linear_svm/deferring.h"
 #include "linear_svm/part.h"
 #include "linear_svm/passes.h"
 
@@ -44,7 +45,7 @@ Costs costs(const Problem& problem, ptrdiff_t n) {
 // all of its rows lie on their hinges, which is hard to approach. But that w, which has only a
 // constant, is known, and it is the best one if multipliers of some of those rows make up for the
 // rare ones. If not, another solver begins.
-template <class T> class ConstantFirst final : public Solver {
+template <class T> class ConstantFirst final : public Deferring {
   public:
     ConstantFirst(const Rows<T>& X, const Problem& problem, const Limits& limits)
         : problem_(problem), limits_(limits), passes_(X, problem.bias), a_(passes_.n),
@@ -56,23 +57,12 @@ template <class T> class ConstantFirst final : public Solver {
     bool ok() const { return passes_ && a_ && w_ && u_; }
 
     Status advance(int n_threads) noexcept override {
-        Status status = Status::ok;
-        if (!other_) {
-            if ((status = attempt(n_threads)) != Status::ok || done) return status;
-            Limits limits = limits_;
-            limits.max_iter -= n_iter;
-            steps_ = n_iter;
-            other_.reset(augmented_anyway(passes_.X, problem_, limits));
-            return other_ ? Status::ok : Status::no_memory;
-        }
-        status = other_->advance(n_threads);
-        done = other_->done;
-        converged = other_->converged;
-        n_iter = steps_ + other_->n_iter;
-        primal = other_->primal;
-        gap = other_->gap;
-        w = other_->w;
-        return status;
+        if (other_) return follow(n_threads);
+        const Status status = attempt(n_threads);
+        if (status != Status::ok || done) return status;
+        Limits limits = limits_;
+        limits.max_iter -= n_iter;
+        return choose(augmented_anyway(passes_.X, problem_, limits));
     }
 
   private:
@@ -125,8 +115,6 @@ template <class T> class ConstantFirst final : public Solver {
     const Limits limits_;
     Passes<T> passes_;
     Scratch<double> a_, w_, u_;
-    std::unique_ptr<Solver> other_;
-    int steps_ = 0;
 };
 
 }  // namespace

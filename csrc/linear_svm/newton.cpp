@@ -1,4 +1,5 @@
 #include "linear_svm/line_search.h"
+#include "linear_svm/merging.h"
 #include "linear_svm/squared.h"
 
 namespace fastml {
@@ -91,8 +92,13 @@ template <class T> class Newton final : public SquaredSolver<T> {
 }  // namespace
 
 template <class T>
-Solver* newton(const Rows<T>& X, const Problem& problem, const Limits& limits) noexcept {
+Solver* newton_distinct(const Rows<T>& X, const Problem& problem, const Limits& limits) noexcept {
     return checked(new (std::nothrow) Newton<T>(X, problem, limits));
+}
+template <class T>
+Solver* newton(const Rows<T>& X, const Problem& problem, const Limits& limits) noexcept {
+    if (may_repeat(X, problem)) return merging(X, problem, limits, newton_distinct<T>);
+    return newton_distinct(X, problem, limits);
 }
 template Solver* newton(const Rows<float>&, const Problem&, const Limits&) noexcept;
 template Solver* newton(const Rows<double>&, const Problem&, const Limits&) noexcept;
