@@ -198,6 +198,11 @@ template <class T>
 Solver* augmented_distinct(const Rows<T>& X, const Problem& problem,
                            const Limits& limits) noexcept {
     if (may_be_constant(X, problem)) return constant_first(X, problem, limits);
+    return augmented_varied(X, problem, limits);
+}
+template <class T>
+Solver* augmented_varied(const Rows<T>& X, const Problem& problem, const Limits& limits) noexcept {
+    if (may_be_rare(X, problem)) return rare_first(X, problem, limits);
     return augmented_anyway(X, problem, limits);
 }
 template <class T>
@@ -210,10 +215,11 @@ Solver* augmented_anyway(const Rows<T>& X, const Problem& problem, const Limits&
     if (worth_narrowing(X)) return narrowing(X, problem, limits);
     return augmented_within(X, problem, limits, Settled{});
 }
-#define FML_INSTANTIATE(T)                                                              \
-    template Solver* augmented_within(const Rows<T>&, const Problem&, const Limits&,    \
-                                      const Settled&) noexcept;                         \
-    template Solver* augmented(const Rows<T>&, const Problem&, const Limits&) noexcept; \
+#define FML_INSTANTIATE(T)                                                                     \
+    template Solver* augmented_within(const Rows<T>&, const Problem&, const Limits&,           \
+                                      const Settled&) noexcept;                                \
+    template Solver* augmented(const Rows<T>&, const Problem&, const Limits&) noexcept;        \
+    template Solver* augmented_varied(const Rows<T>&, const Problem&, const Limits&) noexcept; \
     template Solver* augmented_anyway(const Rows<T>&, const Problem&, const Limits&) noexcept;
 FML_INSTANTIATE(float)
 FML_INSTANTIATE(double)

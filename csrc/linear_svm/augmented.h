@@ -37,6 +37,15 @@ template <class T> bool may_be_constant(const Rows<T>&, const Problem&);
 
 // `augmented` where it has not.
 template <class T>
+Solver* augmented_varied(const Rows<T>&, const Problem&, const Limits&) noexcept;
+
+// `augmented` where a class is rare, on its rows and few of the other: see rare.cpp.
+template <class T>
+Solver* rare_first(const Rows<T>&, const Problem&, const Limits&) noexcept;
+template <class T> bool may_be_rare(const Rows<T>&, const Problem&);
+
+// `augmented` where none is.
+template <class T>
 Solver* augmented_anyway(const Rows<T>&, const Problem&, const Limits&) noexcept;
 
 // Of rows, to be added: the terms of the primal and of the dual.

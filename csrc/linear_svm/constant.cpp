@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "linear_svm/augmented.h"
+#include "linear_svm/costs.h"
 #include "linear_svm/deferring.h"
 #include "linear_svm/part.h"
 #include "linear_svm/passes.h"
@@ -21,25 +22,6 @@ constexpr ptrdiff_t part_asked = 2;
 constexpr int most_steps = 15;
 // Distances from hinges at the solution are rounding errors; these are not.
 constexpr double wide = 1e-7;
-
-// What rows of a class cost, where each loses 1; and how many there are.
-struct Cost {
-    double sum = 0;
-    ptrdiff_t rows = 0;
-};
-struct Costs {
-    Cost of[2];
-    bool positive_is_frequent() const { return of[1].sum > of[0].sum; }
-};
-Costs costs(const Problem& problem, ptrdiff_t n) {
-    Costs costs;
-    for (ptrdiff_t i = 0; i < n; ++i) {
-        Cost& mine = costs.of[problem.b[i] > 0];
-        mine.sum += problem.C[i];
-        ++mine.rows;
-    }
-    return costs;
-}
 
 // Where a class is rare and C small, the best scores may be those of the other class for all rows:
 // all of its rows lie on their hinges, which is hard to approach. But that w, which has only a
@@ -62,7 +44,7 @@ template <class T> class ConstantFirst final : public Deferring {
         if (status != Status::ok || done) return status;
         Limits limits = limits_;
         limits.max_iter -= n_iter;
-        return choose(augmented_anyway(passes_.X, problem_, limits));
+        return choose(augmented_varied(passes_.X, problem_, limits));
     }
 
   private:
@@ -70,8 +52,8 @@ template <class T> class ConstantFirst final : public Deferring {
         const ptrdiff_t n = passes_.n, width = passes_.width;
         const Costs costs_of = costs(problem_, n);
         const bool frequent = costs_of.positive_is_frequent();
-        const double side = frequent ? 1 : -1, rare = costs_of.of[!frequent].sum;
-        const ptrdiff_t count = ceil_div(costs_of.of[frequent].rows, part_asked);
+        const double side = frequent ? 1 : -1, rare = costs_of.rare().sum;
+        const ptrdiff_t count = ceil_div(costs_of.frequent().rows, part_asked);
         ptrdiff_t entries = 0, met = 0;
         for (ptrdiff_t i = 0; i < n; ++i) {
             const bool mine = (problem_.b[i] > 0) == frequent;
@@ -124,10 +106,9 @@ template <class T> bool may_be_constant(const Rows<T>& X, const Problem& problem
         X.n < std::max(least_rows, least_each * (X.d + 1)))
         return false;
     const Costs all = costs(problem, X.n);
-    const double unit = 1 / (problem.bias * problem.bias);
-    const double rare = std::min(all.of[0].sum, all.of[1].sum),
-                 frequent = std::max(all.of[0].sum, all.of[1].sum);
-    return rare > 0 && rare <= most_rare * unit && frequent >= least_room * (rare + unit);
+    const double rare = all.rare().sum;
+    return rare > 0 && rare <= most_rare * unit(problem) &&
+           all.frequent().sum >= least_room * (rare + unit(problem));
 }
 
 template <class T>
