@@ -14,6 +14,9 @@
 namespace fastml {
 namespace {
 
+// Sweeps of bounded multipliers, at first, that momentum does not follow: most of them are still on
+// their way to a bound, beyond which it would carry them, and to hold each there costs a row.
+constexpr int bounded_first = 6;
 // Multiply-adds of a round: some milliseconds.
 constexpr double round_work = 1e7;
 // Of the objective, and of tol: where the duality gap ends it.
@@ -179,7 +182,8 @@ template <class T> class CoordinateDescent final : public Solver {
         // Momentum is linear in columns and rows: where rows have few entries, or few of them are
         // still looked at, it is for some sweeps at a time.
         Status status = Status::ok;
-        if (split || (!still && swept_ > moves())) {
+        const bool early = !problem_.squared && n_iter <= bounded_first;
+        if (split || (!still && !early && swept_ > moves())) {
             swept_ = 0;
             status =
                 momentum_.move(rows_.get(), w_.get(), split ? other_.get() : nullptr, n_threads);
