@@ -16,7 +16,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, check_pairwise_a
 from sklearn.preprocessing import KernelCenterer
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.extmath import _randomized_eigsh, svd_flip
+from sklearn.utils.extmath import _randomized_eigsh
 from sklearn.utils.validation import _check_psd_eigenvalues, check_is_fitted, validate_data
 
 from fastml._runtime.beside import beside
@@ -25,6 +25,7 @@ from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
 from fastml._runtime.eigen import Tridiagonal
 from fastml._runtime.objects import rows_for, takes_objects
+from fastml._runtime.plain import is_plain_for, is_table, note_columns
 from fastml._runtime.versioned import Versioned
 from fastml.decomposition._centred_gram import FactoredGram, KeptGram, StreamedGram
 from fastml.decomposition._lanczos import largest
@@ -140,7 +141,7 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
         if self.fit_inverse_transform and takes_objects(self.kernel):
             raise ValueError("Cannot fit_inverse_transform to rows that are no vectors.")
-        X = validate_data(self, X, copy=self.copy_X, **rows_for(self.kernel))
+        X = self._rows(X)
         self.gamma_ = 1 / X.shape[1] if self.gamma is None and X.ndim == 2 else self.gamma
         n = X.shape[0]
         k = n if self.n_components is None else min(n, self.n_components)
@@ -167,7 +168,8 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
     def transform(self, X):
         """Coordinates of new rows."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, **rows_for(self.kernel))
+        if not is_plain_for(self, X):
+            X = validate_data(self, X, reset=False, **rows_for(self.kernel))
         parts = (self.X_fit_, self.eigenvalues_, self.eigenvectors_, self._centerer)
         stamp = (self.gamma_, self.degree, self.coef0, self.kernel)
         with jobs(self.n_jobs):
@@ -191,6 +193,13 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(OURS | state)  # a model of scikit-learn's lacks them
+
+    def _rows(self, X: Any) -> Any:
+        """Rows to fit, validated; of a table scikit-learn's checks would find nothing."""
+        if not is_table(X) or takes_objects(self.kernel):
+            return validate_data(self, X, copy=self.copy_X, **rows_for(self.kernel))
+        note_columns(self, X)
+        return X.copy(order="K") if self.copy_X else X
 
     def _function(self) -> KernelFunction:
         if callable(self.kernel):
@@ -272,7 +281,9 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
 
     def _keep(self, values: np.ndarray, vectors: np.ndarray) -> None:
         values = _check_psd_eigenvalues(values, enable_warnings=False)
-        vectors, _ = svd_flip(u=vectors, v=None)
+        # As scikit-learn's svd_flip does it: the entry of each that is the largest is positive.
+        largest = np.abs(vectors).argmax(axis=0)
+        vectors *= np.sign(vectors[largest, np.arange(len(values))])
         order = values.argsort()[::-1]
         if self.remove_zero_eig or self.n_components is None:
             order = order[values[order] > 0]
