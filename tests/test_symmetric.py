@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from fastml._native.symmetric import (
+    centre,
     centred_times,
     combine,
     orthonormalise,
@@ -29,6 +30,20 @@ def test_products(n, dtype):
     np.testing.assert_array_equal(*outs)
     exact = (np.tril(K) + np.tril(K, -1).T).astype(np.float64) @ V
     np.testing.assert_allclose(outs[0], exact, rtol=0, atol=60 * np.finfo(dtype).eps * n**0.5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 2, 9, 127, 700])
+def test_centre(n, dtype):
+    rng = np.random.default_rng(n)
+    K = (rng.normal(size=(n, n)) + 3).astype(dtype)
+    means, outs = (K.mean(axis=0), K.mean(axis=1), K.mean()), [K.copy() for _ in range(2)]
+    for threads, out in enumerate(outs, 1):
+        centre(out, *means, threads)
+    np.testing.assert_array_equal(*outs)
+    exact = K.astype(np.float64)
+    exact -= exact.mean(axis=0) + exact.mean(axis=1, keepdims=True) - exact.mean()
+    np.testing.assert_allclose(outs[0], exact, rtol=0, atol=60 * np.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -10,6 +10,8 @@ cdef extern from "symmetric/symmetric.h" namespace "fastml" nogil:
         const T*, Py_ssize_t, const T*, T*, int) noexcept
     Status c_centred_times "fastml::centred_times"[T](
         const T*, Py_ssize_t, const T*, const T*, T*, int) noexcept
+    Status c_centre "fastml::centre"[T](
+        T*, Py_ssize_t, const T*, const T*, T, int) noexcept
     Status c_project_out "fastml::project_out"[T](
         const T*, Py_ssize_t, Py_ssize_t, T*, double*, int) noexcept
     Status c_orthonormalise "fastml::orthonormalise"[T](
@@ -44,6 +46,20 @@ def centred_times(
     cdef Status status
     with nogil:
         status = c_centred_times(&K[0, 0], K.shape[0], &means[0], &V[0, 0], &out[0, 0], n_threads)
+    check(status)
+
+
+def centre(
+    floating[:, ::1] K,             # IN, OUT (n, n), n >= 1
+    const floating[::1] columns,    # IN (n,), means of K's columns
+    const floating[::1] rows,       # IN (n,), of its rows
+    double every,                   # IN, of all
+    int n_threads,
+):
+    """Make J K J of K, J = 1 - 11'/n."""
+    cdef Status status
+    with nogil:
+        status = c_centre(&K[0, 0], K.shape[0], &columns[0], &rows[0], <floating>every, n_threads)
     check(status)
 
 

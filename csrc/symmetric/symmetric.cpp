@@ -257,7 +257,19 @@ Status orthonormalise(const T* V, ptrdiff_t count, ptrdiff_t n, T* W, ptrdiff_t 
     return combine(Q.get(), s, n, inverse, s, W, n_threads);
 }
 
+template <class T>
+Status centre(T* K, ptrdiff_t n, const T* columns, const T* rows, T every, int n_threads) noexcept {
+    const auto block = FML_PICK(centre_block<T>);
+    const ptrdiff_t step = std::max<ptrdiff_t>(1, (1 << 14) / n);
+    const int threads = threads_for(passed_over * n * n, n_threads);
+    return parallel(ceil_div(n, step), threads, [&](ptrdiff_t b, int) {
+        const ptrdiff_t i = b * step;
+        block(K + i * n, std::min(step, n - i), n, columns, rows + i, every);
+    });
+}
+
 #define FML_INSTANTIATE(T)                                                                        \
+    template Status centre(T*, ptrdiff_t, const T*, const T*, T, int) noexcept;                   \
     template Status symmetric_times(const T*, ptrdiff_t, const T*, T*, int) noexcept;             \
     template Status centred_times(const T*, ptrdiff_t, const T*, const T*, T*, int) noexcept;     \
     template Status project_out(const T*, ptrdiff_t, ptrdiff_t, T*, double*, int) noexcept;       \

@@ -20,6 +20,12 @@ template <class T>
 Status centred_times(const T* K, std::ptrdiff_t n, const T* means, const T* V, T* out,
                      int n_threads) noexcept;
 
+// K (n, n), C order, less `columns` (n) and `rows` (n), the means of its columns and of its rows, plus
+// `every`, the mean of all: J K J, in the memory of K and scikit-learn's order.
+template <class T>
+Status centre(T* K, std::ptrdiff_t n, const T* columns, const T* rows, T every,
+              int n_threads) noexcept;
+
 // What follows is of vectors in strands: blocks (n, width), width = symmetric_width<T>, one behind
 // the other. Sums over rows are in T within a strip of rows, and in double between strips; the same
 // bits for any n_threads.

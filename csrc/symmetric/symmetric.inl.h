@@ -88,6 +88,15 @@ void symmetric_block(const T* K, std::ptrdiff_t n, std::ptrdiff_t begin, std::pt
     }
 }
 
+template <class T>
+void centre_block(T* K, std::ptrdiff_t count, std::ptrdiff_t n, const T* columns, const T* rows,
+                  T every) {
+    for (std::ptrdiff_t i = 0; i < count; ++i, K += n) {
+        const T mean = rows[i];
+        for (std::ptrdiff_t j = 0; j < n; ++j) K[j] = K[j] - columns[j] - mean + every;
+    }
+}
+
 // C (width, width) = B' W over n rows of both.
 template <class T>
 void strands_dot_block(const T* B, const T* W, std::ptrdiff_t n, double* C) {

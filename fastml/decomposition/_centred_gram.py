@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fastml._native.symmetric import centred_times, symmetric_times
+from fastml._native.symmetric import centre, centred_times, symmetric_times
 from fastml._runtime.threads import n_threads
 from fastml.decomposition._lanczos import in_strands, of_strands, width_of
 
@@ -39,7 +39,7 @@ class KeptGram(CentredGram):
 
     def __init__(self, K: np.ndarray, symmetric: bool = False) -> None:
         """symmetric: whether K is so to the last digits, which a given one need not be."""
-        self.K, self.dtype, self.shape = K, K.dtype, K.shape
+        self.K, self.dtype, self.shape, self.symmetric = K, K.dtype, K.shape, symmetric
         if symmetric:  # half of K tells all sums, on all threads
             V = np.zeros((len(K), width_of(K.dtype)), K.dtype)
             V[:, 0] = 1
@@ -62,14 +62,15 @@ class KeptGram(CentredGram):
 
     def centre(self) -> np.ndarray:
         """J K J in the memory of K, by the operations of scikit-learn's KernelCenterer."""
-        K, rows = self.K, max(1, (1 << 16) // len(self.K))
+        K = self.K
+        rows = self.means if self.symmetric else K.sum(axis=1) / len(K)
         every = self.means.sum() / len(K)
-        for i in range(0, len(K), rows):
-            block = K[i : i + rows]
-            means = block.sum(axis=1, keepdims=True) / len(K)
-            block -= self.means
-            block -= means
-            block += every
+        if K.flags.carray:
+            centre(K, self.means, rows, every, n_threads())
+        else:
+            K -= self.means
+            K -= rows[:, None]
+            K += every
         self.means = np.zeros_like(self.means)
         return K
 
