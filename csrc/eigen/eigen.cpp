@@ -12,35 +12,6 @@
 namespace fastml {
 namespace {
 
-// What makes entries of size `most` neither overflow nor underflow when they are squared: a power of
-// two, which rounds nothing; 1 for most matrices.
-template <class T> T factor_for(T most) {
-    constexpr int far = std::numeric_limits<T>::max_exponent / 16;
-    int exponent;
-    std::frexp(most, &exponent);
-    if (most == 0 || (exponent < far && exponent > -far)) return 1;
-    return std::ldexp(T(1), -std::clamp(exponent, std::numeric_limits<T>::min_exponent,
-                                        std::numeric_limits<T>::max_exponent - 2));
-}
-
-// The greatest entry in size on and above the diagonal; NaN if there is one.
-template <class T>
-Status greatest(const T* A, ptrdiff_t n, T* parts, T* most, int n_threads) {
-    const Status status = parallel(n, n_threads, [&](ptrdiff_t i, int) {
-        T found = 0, wrong = 0;
-#pragma omp simd reduction(max : found) reduction(+ : wrong)
-        for (ptrdiff_t j = i; j < n; ++j) {
-            found = std::max(found, std::abs(A[i * n + j]));
-            wrong += A[i * n + j] * 0;  // NaN for NaN and infinity
-        }
-        parts[i] = wrong == 0 ? found : std::numeric_limits<T>::quiet_NaN();
-    });
-    *most = 0;
-    for (ptrdiff_t i = 0; i < n; ++i)
-        if (!(parts[i] <= *most)) *most = *most == *most ? parts[i] : *most;
-    return status;
-}
-
 // How many eigenvalues of a tridiagonal matrix are below x, by Sturm's sequence.
 template <class T> ptrdiff_t below(const T* d, const T* e, ptrdiff_t n, T x) {
     constexpr T least = std::numeric_limits<T>::min();
@@ -104,25 +75,8 @@ std::ptrdiff_t eigen_work(std::ptrdiff_t n) noexcept {
 template <class T>
 Status tridiagonal_form(const T* A, ptrdiff_t n, T* work, int n_threads) noexcept {
     const Form<T> form(work, n);
-    const int threads = threads_for(static_cast<double>(n) * n, n_threads);
-    T most;
-    Status status = greatest(A, n, form.d, &most, threads);
-    if (status != Status::ok) return status;
-    if (most != most) {
-        *form.factor = most;
-        return Status::ok;
-    }
-    const T factor = *form.factor = factor_for(most);
-    const ptrdiff_t stride = form.stride;
-    status = parallel(work_rows(n), threads, [&](ptrdiff_t i, int) {
-        T* row = form.matrix + i * stride;
-        std::fill_n(row, stride, T(0));
-        if (i >= n) return;
-        const ptrdiff_t block = i / diagonal_block<T> * diagonal_block<T>;
-        for (ptrdiff_t j = block; j < i; ++j) row[j] = A[j * n + i] * factor;
-        for (ptrdiff_t j = i; j < n; ++j) row[j] = A[i * n + j] * factor;
-    });
-    if (status != Status::ok) return status;
+    const Status status = copy_half(A, n, form.matrix, form.d, form.factor, n_threads);
+    if (status != Status::ok || *form.factor != *form.factor) return status;
     return reduce(form.matrix, n, form.d, form.e, form.tau, n_threads);
 }
 

@@ -34,6 +34,12 @@ inline ptrdiff_t row_stride(ptrdiff_t n) {
 // Rows of a work matrix: blocks on the diagonal are whole, and a few rows more are read.
 inline ptrdiff_t work_rows(ptrdiff_t n) { return ceil_div(n, 16) * 16 + 16; }
 
+// The half of A (n, n), C order, that is read, as the work matrix of `reduce`, times a power of two
+// that keeps squares from overflow: `factor`. That is NaN, and nothing else is there, where an entry
+// is NaN or infinite. parts: n values of scratch.
+template <class T>
+Status copy_half(const T* A, ptrdiff_t n, T* matrix, T* parts, T* factor, int n_threads) noexcept;
+
 // T = Q' A Q with diagonal d (n) and off-diagonal e (n - 1), for A (work_rows, row_stride), zero
 // outside of n x n, known on and above the diagonal and in the diagonal's blocks. Reflector j is
 // I - tau[j] v v', where v begins with zeros up to j; it is left in row j of A to the right of the
