@@ -41,7 +41,7 @@ from fastml.metrics._rows import jobs
 
 StockKernelPCA = stock.KernelPCA
 
-FEW = 200  # rows of which LAPACK finds eigenvectors, as in scikit-learn
+FEW = 200  # rows of which all of a Gram matrix tells the means
 # Of so many rows, and so many more for each component, the tridiagonal form is there as soon as the
 # products of block Lanczos are made.
 DENSE, MORE = 250, 18
@@ -269,9 +269,6 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
         return found.values.astype(gram.dtype), found.vectors
 
     def _all_pairs(self, K: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        n = len(K)
-        if n <= FEW:  # by LAPACK: where eigenvalues are equal, the same vectors as scikit-learn's
-            return linalg.eigh(K, subset_by_index=(n - k, n - 1), overwrite_a=True)
         if callable(self.kernel) or is_precomputed(self.kernel):
             K = np.ascontiguousarray(K.T)  # if not symmetric, scikit-learn's half counts
         values, vectors = Tridiagonal(K).leading(k)
