@@ -6,7 +6,7 @@ import sklearn.decomposition as stock
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, Matern
-from sklearn.metrics.pairwise import laplacian_kernel
+from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 from sklearn.utils.estimator_checks import check_estimator
 
 import fastml
@@ -240,3 +240,31 @@ def test_rows_of_the_fit_that_change_are_met_anew():
 def test_check_estimator():
     results = check_estimator(KernelPCA(), on_fail=None)
     assert not [r["check_name"] for r in results if r["status"] == "failed"]
+
+
+@pytest.mark.parametrize("n", [150, 300, 900])
+@pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
+def test_few_components_of_rows_that_lie_symmetrically(kernel, n):
+    """Eigenvalues that are there twice: Lanczos' method from two vectors leaves that in doubt."""
+    angle = np.linspace(0, 2 * np.pi, n, endpoint=False)
+    X = np.column_stack([np.cos(angle), np.sin(angle)])
+    X = rbf_kernel(X, gamma=2.0) if kernel == "precomputed" else X
+    for k in (2, 5):
+        options = {"kernel": kernel, "gamma": 2.0}
+        ours, theirs = KernelPCA(k, **options), stock.KernelPCA(k, eigen_solver="dense", **options)
+        same(ours.fit(X).eigenvalues_, theirs.fit(X).eigenvalues_, 1e-13)
+
+
+def test_tables_are_checked_as_scikit_learn_checks_them():
+    X = rows(90, 4)
+    model = KernelPCA(2, kernel="rbf").fit(X)
+    assert model.n_features_in_ == 4
+    assert not np.shares_memory(model.X_fit_, X)
+    assert np.shares_memory(KernelPCA(2, kernel="rbf", copy_X=False).fit(X).X_fit_, X)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.where(X > 2, np.nan, X))
+    with pytest.raises(ValueError, match="4 features"):
+        model.transform(X[:, :3])
+    for _ in range(2):
+        with pytest.raises(ValueError, match="n_components"):
+            KernelPCA(-1).fit(X)

@@ -1,6 +1,7 @@
 """Symmetric eigenproblems. Arguments are already validated; see csrc/eigen/eigen.h."""
 
 from cython cimport floating
+from libcpp cimport bool
 
 from fastml._native.runtime cimport Status, bind_pool, check, the_pool
 
@@ -13,6 +14,8 @@ cdef extern from "eigen/eigen.h" namespace "fastml" nogil:
         Py_ssize_t, Py_ssize_t, T*, U*, T*, int) noexcept
     Status c_leading_pairs "fastml::leading_pairs"[T, U](
         Py_ssize_t, Py_ssize_t, T*, U*, T*, int) noexcept
+    Status c_few_pairs "fastml::few_pairs"[T](
+        const T*, Py_ssize_t, Py_ssize_t, T, T*, T*, bool*, int) noexcept
 
 bind_pool(the_pool())
 
@@ -80,3 +83,20 @@ def leading_pairs(
             status = c_leading_pairs(vectors.shape[1], vectors.shape[0], &values[0], &vectors[0, 0],
                                      &work[0], n_threads)
         check(status)
+
+
+def few_pairs(
+    const floating[:, ::1] A,     # IN (n, n), on and above the diagonal
+    double tol,
+    floating[::1] values,         # OUT (k,), k > 0
+    floating[:, ::1] vectors,     # OUT (k, n)
+    int n_threads,
+):
+    """Whether the k largest eigenpairs were found by Lanczos' method, and written."""
+    cdef Status status
+    cdef bool found
+    with nogil:
+        status = c_few_pairs(&A[0, 0], A.shape[0], values.shape[0], <floating>tol, &values[0],
+                             &vectors[0, 0], &found, n_threads)
+    check(status)
+    return found

@@ -34,4 +34,12 @@ template <class T, class U>
 Status leading_pairs(std::ptrdiff_t n, std::ptrdiff_t k, T* values, U* vectors, T* work,
                      int n_threads) noexcept;
 
+// The same of A itself, as tridiagonal_form reads it, by Lanczos' method from two vectors at once,
+// until residuals are tol times the largest value, or rounding where tol is 0. `found`: whether it has
+// come to that in few products, and values that coincide leave no doubt about how often each is
+// there; if not, nothing else is. 1 <= k <= n.
+template <class T>
+Status few_pairs(const T* A, std::ptrdiff_t n, std::ptrdiff_t k, T tol, T* values, T* vectors,
+                 bool* found, int n_threads) noexcept;
+
 }  // namespace fastml

@@ -23,7 +23,7 @@ from fastml._runtime.beside import beside
 from fastml._runtime.callbacks import CallbackSupportMixin, Task, fit_context, fit_task
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
-from fastml._runtime.eigen import Tridiagonal
+from fastml._runtime.eigen import Tridiagonal, few_pairs
 from fastml._runtime.objects import rows_for, takes_objects
 from fastml._runtime.plain import is_plain_for, is_table, note_columns
 from fastml._runtime.versioned import Versioned
@@ -42,6 +42,9 @@ from fastml.metrics._rows import jobs
 StockKernelPCA = stock.KernelPCA
 
 FEW = 200  # rows of which all of a Gram matrix tells the means
+# Rows of which Lanczos' method with a kept matrix finds few pairs sooner than any other: so many,
+# so many more for each component, and at most. Of the linear kernel rows are sooner multiplied.
+SOME, EACH, MANY, MANY_LINEAR = 80, 12, 1500, 700
 # Of so many rows, and so many more for each component, the tridiagonal form is there as soon as the
 # products of block Lanczos are made.
 DENSE, MORE = 250, 18
@@ -67,8 +70,10 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
 
     eigen_solver : {"auto", "dense", "arpack", "randomized", "power"}, default="auto"
         "power": block Lanczos until residuals are below `tol` times the largest eigenvalue, 0
-        being 500 units of rounding. "auto": "dense" for at most 250 rows and 18 more for each
-        component that is wanted, else "power". The others are scikit-learn's.
+        being 500 units of rounding. "auto": for few components of 80 to 1,500 rows Lanczos'
+        method from two vectors, to rounding or `tol`; where that does not end soon, and of other
+        rows, "dense" for at most 250 rows and 18 more for each component that is wanted, else
+        "power". The others are scikit-learn's.
 
     max_gram_mb : float, default=4096
         The most memory for the Gram matrix, in MiB, that "auto" and "power" take. None: any.
@@ -213,7 +218,12 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
     def _solver(self, n: int, k: int) -> str:
         if self.eigen_solver != "auto":
             return self.eigen_solver
-        return "dense" if n <= DENSE + MORE * k else "power"
+        fits = self.max_gram_mb is None or 8 * n * n <= self.max_gram_mb * 2**20
+        linear = isinstance(self.kernel, str) and self.kernel == "linear"
+        most = MANY_LINEAR if linear else MANY
+        if fits and self.max_iter is None and SOME + EACH * k <= n <= most:
+            return "few"
+        return _sure_solver(n, k)
 
     def _gram(self, X: Any, streamed: bool) -> KeptGram:
         if is_precomputed(self.kernel):
@@ -238,6 +248,11 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
         if is_precomputed(self.kernel):
             gram.K = np.ascontiguousarray(gram.centre())  # which its owner sees, as scikit-learn's
         n = gram.shape[0]
+        if solver == "few":
+            found = few_pairs(self._half(gram.centre()), k, self.tol)
+            if found is not None:
+                return found[0], found[1].T
+            solver = _sure_solver(n, k)
         if solver == "dense":
             return self._all_pairs(gram.centre(), k)
         rng = check_random_state(self.random_state)
@@ -268,10 +283,13 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
             )
         return found.values.astype(gram.dtype), found.vectors
 
+    def _half(self, K: np.ndarray) -> np.ndarray:
+        """K, or its transpose: if it is not symmetric, scikit-learn's half counts."""
+        unequal = callable(self.kernel) or is_precomputed(self.kernel)
+        return np.ascontiguousarray(K.T) if unequal else K
+
     def _all_pairs(self, K: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        if callable(self.kernel) or is_precomputed(self.kernel):
-            K = np.ascontiguousarray(K.T)  # if not symmetric, scikit-learn's half counts
-        values, vectors = Tridiagonal(K).leading(k)
+        values, vectors = Tridiagonal(self._half(K)).leading(k)
         if not np.isfinite(values).all():
             raise ValueError("array must not contain infs or NaNs")  # as scipy.linalg says it
         return values, vectors.T
@@ -301,6 +319,11 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
                 K.flat[:: len(K) + 1] += self.alpha
                 self.dual_coef_ = linalg.solve(K, X, assume_a="pos", overwrite_a=True)
         self.X_transformed_fit_ = Z
+
+
+def _sure_solver(n: int, k: int) -> str:
+    """One that finds k components of n rows whatever their eigenvalues are."""
+    return "dense" if n <= DENSE + MORE * k else "power"
 
 
 def dtype_of_values(K: np.ndarray) -> np.dtype:
