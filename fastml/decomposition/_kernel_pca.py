@@ -41,7 +41,9 @@ from fastml.metrics._rows import jobs
 
 StockKernelPCA = stock.KernelPCA
 
-FEW = 200  # rows of which all of a Gram matrix tells the means
+# Rows of which all of a Gram matrix tells the means, and where eigenvalues are equal vectors are
+# scikit-learn's as well.
+FEW = 200
 # Rows of which Lanczos' method with a kept matrix finds few pairs sooner than any other: so many,
 # so many more for each component, and at most. Of the linear kernel rows are sooner multiplied.
 SOME, EACH, MANY, MANY_LINEAR = 80, 12, 1500, 700
@@ -250,7 +252,7 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
         n = gram.shape[0]
         if solver == "few":
             found = few_pairs(self._half(gram.centre()), k, self.tol)
-            if found is not None:
+            if found is not None and not _told_by_chance(found[0], n):
                 return found[0], found[1].T
             solver = _sure_solver(n, k)
         if solver == "dense":
@@ -289,9 +291,12 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
         return np.ascontiguousarray(K.T) if unequal else K
 
     def _all_pairs(self, K: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        n = len(K)
         values, vectors = Tridiagonal(self._half(K)).leading(k)
         if not np.isfinite(values).all():
             raise ValueError("array must not contain infs or NaNs")  # as scipy.linalg says it
+        if _told_by_chance(values, n):  # by LAPACK: the same vectors as scikit-learn's
+            return linalg.eigh(K, subset_by_index=(n - k, n - 1), overwrite_a=True)
         return values, vectors.T
 
     def _keep(self, values: np.ndarray, vectors: np.ndarray) -> None:
@@ -324,6 +329,15 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
 def _sure_solver(n: int, k: int) -> str:
     """One that finds k components of n rows whatever their eigenvalues are."""
     return "dense" if n <= DENSE + MORE * k else "power"
+
+
+def _told_by_chance(values: np.ndarray, n: int) -> bool:
+    """Whether of few rows eigenvalues, more than rounding, coincide: their vectors are any."""
+    if n > FEW:
+        return False
+    eps, most = np.finfo(values.dtype).eps, values.max(initial=0)
+    same = values[:-1] - values[1:] < 20 * eps * most
+    return bool((same & (values[1:] > eps**0.5 * most)).any())
 
 
 def dtype_of_values(K: np.ndarray) -> np.dtype:
