@@ -23,7 +23,6 @@ from sklearn.utils.validation import (
 from fastml._native import smo
 from fastml._runtime.callbacks import CallbackSupportMixin, fit_context, fit_task
 from fastml._runtime.dispatch import accelerated
-from fastml._runtime.parameters import ValidatedOnce
 from fastml._runtime.plain import is_table, note_columns
 from fastml._runtime.sparse import with_short_indices
 from fastml._runtime.threads import n_threads
@@ -41,7 +40,7 @@ OURS = ("dual_gap_", "kkt_violation_", "margin_", "epsilon_", "solver", "warm_st
 _FITTED_X = "_BaseLibSVM__Xfit"  # where scikit-learn's classes keep the rows of a callable kernel
 
 
-class Checked(ValidatedOnce):
+class Checked:
     """Checks that find nothing in a third of the time that scikit-learn's and small fits take."""
 
     def _is_plain(self, X: Any, y: Any) -> bool:
