@@ -54,7 +54,7 @@ Status descend(const Rows<T>& X, const Factor<T>& B, const T* products, const Sw
     FML_PICK(flipped_rows_of<T>)(&flipped);
     const ptrdiff_t per_thread = aligned((rows + 2 * flipped) * ld);
     const double work = work_of(products ? Rows<T>{} : X, W);
-    n_threads = products ? threads_awake(work, n_threads) : threads_for(work, n_threads);
+    n_threads = threads_awake(work, n_threads);
     Scratch<T> parts(blocks * part), scratch(n_threads * per_thread), flat(ld * job.ld_flat);
     Scratch<double> violations(blocks);
     if (!parts || !scratch || !flat || !violations) return Status::no_memory;

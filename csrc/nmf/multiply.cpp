@@ -49,7 +49,7 @@ Status run_multiply(const Multiply<T>& job, double work, const Yield<T>& yield, 
     const ptrdiff_t gram = yield.gram ? ld * ld : 0, sums = yield.sums ? ld : 0;
     const ptrdiff_t part = aligned(num + den + gram + sums);
     const ptrdiff_t per_thread = aligned(job.rows * 2 * (ld + job.ld_panel));
-    n_threads = threads_for(work, n_threads);
+    n_threads = threads_awake(work, n_threads);
     Scratch<T> parts(blocks * part), scratch(n_threads * per_thread);
     if (!parts || !scratch) return Status::no_memory;
     const auto run = FML_PICK(multiply_block<T>);
@@ -114,7 +114,7 @@ Status divergence(const Rows<T>& X, const Factor<T>& B, const Factor<T>& W, doub
     const bool all = everywhere(X, beta, true);
     const Grid grid(W.n, summed_blocks);
     const ptrdiff_t per_thread = aligned(job.rows * job.ld_panel);
-    n_threads = threads_for(multiply_work(job, all), n_threads);
+    n_threads = threads_awake(multiply_work(job, all), n_threads);
     Scratch<T> flat(all ? B.ld * job.ld_flat : 0), scratch(n_threads * per_thread);
     Scratch<double> sums(grid.blocks);
     if (!flat || !scratch || !sums) return Status::no_memory;

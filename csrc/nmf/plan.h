@@ -57,9 +57,9 @@ template <class T> ptrdiff_t block_rows(const Rows<T>& X) {
 // A sum over rows of the size of a factor of the columns is worth its memory, and the time that adding
 // it up takes, where the part has more rows than it has columns. Powers of two: threads are even.
 inline ptrdiff_t wide_parts(ptrdiff_t n, ptrdiff_t ld) {
-    constexpr ptrdiff_t fewest = 192, most = 32;
+    constexpr ptrdiff_t fewest = 96, most = 32;
     ptrdiff_t parts = 1;
-    while (parts < most && n >= 2 * parts * (ld < fewest / 2 ? fewest : 2 * ld)) parts *= 2;
+    while (parts < most && n >= 2 * parts * (ld < fewest ? fewest : ld)) parts *= 2;
     return parts;
 }
 
