@@ -16,7 +16,7 @@ from fastml._native import nmf, runtime
 from fastml._runtime.threads import n_threads
 from fastml.callback import FitCallback
 from fastml.decomposition import NMF, MiniBatchNMF, non_negative_factorization
-from fastml.decomposition._descent import Penalties, Rule, descend
+from fastml.decomposition._descent import DenseDescent, Penalties, Rule, descend
 from fastml.decomposition._factors import Data, Factor, divergence, product
 from fastml.decomposition._multiplication import Multiplication, summary
 from fastml.decomposition._nndsvd import survey
@@ -62,38 +62,94 @@ def sweep_naive(X, W, B, l1, l2, order):
     return W, violation
 
 
-@pytest.mark.parametrize("form", ["dense", "csr"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_descent_matches_naive(dtype, shape, form):
+def test_descent_matches_naive(dtype, shape):
     for k in RANKS:
-        X, W, B = problem(*shape, k, dtype, form)
+        X, W, B = problem(*shape, k, dtype, "csr")
         B[:, k // 2] = 0 if k > 2 else B[:, k // 2]
         order = np.random.default_rng(0).permutation(k)
         expected, violation = sweep_naive(X, W, B, 0.1, 0.3, order)
         results = []
         for threads in (1, 2):
             data, w, b = Data(X), Factor(W), Factor(B)
-            back, gram = b.empty(), w.empty_gram()
+            gram = w.empty_gram()
             G = b.gram()
             G.flat[:: len(G) + 1] += 0.3
-            outputs = (None if form == "csr" else back), gram
-            found = nmf.descend(w.at, data.rows, b.at, G, order, 0.1, 1, *outputs, threads)
+            found = nmf.descend(w.at, data.rows, b.at, G, order, 0.1, 1, gram, threads)
             close(w.values, expected, dtype, k)
             assert found == pytest.approx(violation, rel=10 * TOLERANCE[dtype])
             assert (w.at[:, k:] == 0).all()
             close(gram[:k, :k], expected.T @ expected, dtype, k)
-            if form == "dense":
-                close(back[:, :k], X.T.astype(float) @ expected, dtype, k)
-            results.append((w.at.tobytes(), back.tobytes(), gram.tobytes(), found))
+            results.append((w.at.tobytes(), gram.tobytes(), found))
             from_products = Factor(W)
             given = product(data.rows, b.at)
             assert found == pytest.approx(
-                nmf.descend(from_products.at, None, given, G, order, 0.1, 1, None, None, threads),
+                nmf.descend(from_products.at, None, given, G, order, 0.1, 1, None, threads),
                 rel=TOLERANCE[dtype],
             )
             close(from_products.values, w.values, dtype)
         assert results[0] == results[1]
+
+
+# X in rows, in columns, and in several blocks, parts and answers of either.
+@pytest.mark.parametrize("shape", (*SHAPES, (40, 300), (101, 1150), (1150, 101)), ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_turns_match_naive(dtype, shape):
+    for k in RANKS:
+        X, W, B = problem(*shape, k, dtype)
+        B[:, k // 2] = 0 if k > 2 else B[:, k // 2]
+        order = np.array([np.random.default_rng(f).permutation(k) for f in range(2)])
+        expected_W, violation = sweep_naive(X, W, B, 0.1, 0.3, order[0])
+        expected_B, of_H = sweep_naive(X.T, B, expected_W, 0.2, 0.4, order[1])
+        results = []
+        for threads in (1, 2, 3):
+            with fastml.config_context(threads=threads):
+                w, b = Factor(W), Factor(B)
+                solver = DenseDescent(Data(X), w, b, Penalties(0.1, 0.2, 0.3, 0.4), (1, 1))
+                once = solver.run(order, 1, 0.0, -1.0)
+                solver.settle()
+                assert once == (1, once[1], once[1])
+                assert once[1] == pytest.approx(violation + of_H, rel=10 * TOLERANCE[dtype])
+                close(w.values, expected_W, dtype, k)
+                close(b.values, expected_B, dtype, k)
+                for factor, flat in zip((w, b), solver._flat, strict=True):
+                    assert (factor.at[:, k:] == 0).all() and (flat[:, len(factor.at) :] == 0).all()
+                alone = solver.run(order, 1, -1.0, once[2]), solver.run(order, 1, -1.0, once[2])
+                solver.settle()
+                results.append((w.at.tobytes(), b.at.tobytes(), alone[1]))
+                w, b = Factor(W), Factor(B)
+                solver = DenseDescent(Data(X), w, b, Penalties(0.1, 0.2, 0.3, 0.4), (1, 1))
+                found = solver.run(order, 3, -1.0, -1.0)
+                solver.settle()
+                assert found == (3, alone[1][1], once[2])
+                assert results[-1] == (w.at.tobytes(), b.at.tobytes(), alone[1])
+        assert results[0] == results[1] == results[2]
+
+
+def test_turns_end_when_little_is_violated():
+    X, W, B = problem(60, 50, 4, np.float64)
+    order = np.tile(np.arange(4), (2, 1))
+    solver = DenseDescent(Data(X), Factor(W), Factor(B), Penalties(0, 0, 0, 0), (1, 1))
+    done, last, first = solver.run(order, 1000, 0.01, -1.0)
+    assert 1 < done < 1000
+    assert 0 < last <= 0.01 * first
+    nothing = np.zeros((60, 50))
+    solver = DenseDescent(Data(nothing), Factor(0 * W), Factor(B), Penalties(0, 0, 0, 0), (1, 1))
+    assert solver.run(order, 1000, 0.0, -1.0) == (1, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_steps_by_the_smallest_numbers(dtype):
+    # Their inverses are infinite.
+    least = np.finfo(dtype).tiny / 64
+    p, w = np.array([[least, 0, 2 * least]], dtype), Factor(np.ones((1, 3), dtype))
+    G = w.empty_gram()
+    G[[0, 1, 2], [0, 1, 2]] = least
+    order = np.arange(3)
+    products = Factor(p).at
+    nmf.descend(w.at, None, products, G, order, 0.0, 1, None, 1)
+    np.testing.assert_array_equal(w.values, [[1, 0, 2]])
 
 
 def update_naive(X, W, B, beta, l1, l2, gamma, memory=None):
@@ -225,6 +281,7 @@ def test_lower_instruction_sets(isa):
     if runtime.isa() == "baseline" or os.environ.get("FASTML_ISA"):
         pytest.skip("the others run already")
     names = "test_descent_matches_naive or test_multiplication or test_quotients or test_parts"
+    names += " or test_turns or test_steps"
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__]
     subprocess.run(
         [*command, "-k", names], env=os.environ | {"FASTML_ISA": isa}, check=True, timeout=300

@@ -24,8 +24,25 @@ cdef extern from "nmf/nmf.h" namespace "fastml" nogil:
     Status c_gram "fastml::gram"[T](const Factor[T]&, T*, int) noexcept
     Status c_times "fastml::times"[T](const CRows[T]&, const Factor[T]&, T*, int) noexcept
     Status c_descend "fastml::descend"[T](
-        const CRows[T]&, const Factor[T]&, const T*, const Sweep[T]&, const Factor[T]&, T*, T*,
+        const CRows[T]&, const Factor[T]&, const T*, const Sweep[T]&, const Factor[T]&, T*,
         double*, int) noexcept
+
+    cdef cppclass Turns[T]:
+        T* at[2]
+        T* gram[2]
+        Py_ssize_t k
+        Py_ssize_t size[2]
+        Py_ssize_t ld[2]
+        Py_ssize_t ldg
+        T* sums
+        T l1[2]
+        T l2[2]
+        const Py_ssize_t* order[2]
+        int sweeps[2]
+
+    Py_ssize_t c_sums_size "fastml::sums_size"[T](Py_ssize_t, Py_ssize_t, Py_ssize_t) noexcept
+    Status c_alternate "fastml::alternate"[T](
+        const T*, const Turns[T]&, int, double, double*, double*, int*, int) noexcept
 
     cdef cppclass Update[T]:
         double beta
@@ -124,13 +141,12 @@ def times(
 
 def descend(
     floating[:, ::1] W,             # INOUT, (n, ld)
-    Rows X,                         # IN, or None
+    Rows X,                         # IN, sparse, or None
     floating[:, ::1] B,             # IN, (d, ld), or products, (n, ld)
     const floating[:, ::1] G,       # IN, (ld, ld)
     const Py_ssize_t[::1] order,    # IN, (k)
     double l1,
     int sweeps,
-    floating[:, ::1] back,          # OUT, (d, ld), or None
     floating[:, ::1] gram,          # OUT, (ld, ld), or None
     int n_threads,
 ):
@@ -140,7 +156,6 @@ def descend(
     cdef Factor[floating] c_W = factor(W, k), c_B = factor(B, k)
     cdef Sweep[floating] sweep
     cdef const floating* products = NULL
-    cdef floating* p_back = pointer(back)
     cdef floating* p_gram = pointer(gram)
     cdef double violation = 0
     cdef Status status
@@ -153,9 +168,58 @@ def descend(
         c_X = rows_of.of[floating](X, NULL)
     sweep.G, sweep.order, sweep.l1, sweep.sweeps = &G[0, 0], &order[0], l1, sweeps
     with nogil:
-        status = c_descend(c_X, c_B, products, sweep, c_W, p_back, p_gram, &violation, n_threads)
+        status = c_descend(c_X, c_B, products, sweep, c_W, p_gram, &violation, n_threads)
     check(status)
     return violation
+
+
+def sums_of_turns(
+    Rows X,  # IN, dense
+    Py_ssize_t k,
+):
+    """The size of the sums that `alternate` takes."""
+    if X.is_single:
+        return c_sums_size[float](X.single.n, X.single.d, k)
+    return c_sums_size[double](X.double_.n, X.double_.d, k)
+
+
+def alternate(
+    floating[:, ::1] W,            # INOUT, transposed and with zeros (k, ·), and H
+    floating[:, ::1] H,
+    Rows X,                        # IN, dense, (n, d)
+    tuple grams,                   # OUT, of W, and INOUT, of H, with its penalty, (ld, ld)
+    floating[::1] sums,            # INOUT, so many as sums_of_turns tells
+    const Py_ssize_t[:, ::1] order,  # IN, of the coordinates of W, and of H, (2, k)
+    (double, double, double, double) penalties,  # L1 of W and H, L2 of W and H
+    (int, int) sweeps,
+    int count,
+    double tol,
+    double first,
+    int n_threads,
+):
+    """Up to `count` turns of both; return how many there were, the last violation and the first."""
+    cdef CRows[floating] c_X = rows_of.of[floating](X, NULL)
+    cdef Turns[floating] turns
+    cdef floating[:, ::1] gram
+    cdef double violation = 0
+    cdef int done = 0
+    cdef Status status
+    turns.at[0], turns.at[1] = &W[0, 0], &H[0, 0]
+    turns.ld[0], turns.ld[1] = W.shape[1], H.shape[1]
+    turns.size[0], turns.size[1], turns.k = c_X.n, c_X.d, W.shape[0]
+    for f in range(2):
+        gram = grams[f]
+        turns.gram[f], turns.ldg = &gram[0, 0], gram.shape[0]
+        turns.order[f] = &order[f, 0]
+    turns.l1[0], turns.l1[1] = <floating>penalties[0], <floating>penalties[1]
+    turns.l2[0], turns.l2[1] = <floating>penalties[2], <floating>penalties[3]
+    turns.sweeps[0], turns.sweeps[1] = sweeps[0], sweeps[1]
+    turns.sums = &sums[0]
+    with nogil:
+        status = c_alternate(
+            c_X.data, turns, count, tol, &first, &violation, &done, n_threads)
+    check(status)
+    return done, violation, first
 
 
 def multiply(

@@ -43,51 +43,37 @@ Status times(const Rows<T>& X, const Factor<T>& B, T* out, int n_threads) noexce
 
 template <class T>
 Status descend(const Rows<T>& X, const Factor<T>& B, const T* products, const Sweep<T>& sweep,
-               const Factor<T>& W, T* back, T* gram, double* violation, int n_threads) noexcept {
-    const ptrdiff_t ld = W.ld, rows = products ? block_rows(Rows<T>{}) : block_rows(X);
-    const bool dense = !products && !X.indptr;
-    Descent<T> job{X, B, W, products, sweep, rows, nullptr, dense ? row_length<T>(X.d) : 0};
-    const ptrdiff_t blocks = back ? wide_parts(W.n, ld) : Grid(W.n, summed_blocks).blocks;
-    const ptrdiff_t wide = back ? W.k * job.ld_flat : 0, square = gram ? ld * ld : 0;
-    const ptrdiff_t part = aligned(wide + square);
+               const Factor<T>& W, T* gram, double* violation, int n_threads) noexcept {
+    const ptrdiff_t ld = W.ld, rows = block_rows(Rows<T>{});
+    const Descent<T> job{X, B, W, products, sweep, rows};
+    const ptrdiff_t blocks = Grid(W.n, summed_blocks).blocks, square = gram ? ld * ld : 0;
     ptrdiff_t flipped = 0;
     FML_PICK(flipped_rows_of<T>)(&flipped);
     const ptrdiff_t per_thread = aligned((rows + 2 * flipped) * ld);
-    const double work = work_of(products ? Rows<T>{} : X, W);
-    n_threads = threads_awake(work, n_threads);
-    Scratch<T> parts(blocks * part), scratch(n_threads * per_thread), flat(ld * job.ld_flat);
+    n_threads = threads_awake(work_of(products ? Rows<T>{} : X, W), n_threads);
+    Scratch<T> grams(blocks * square), scratch(n_threads * per_thread);
     Scratch<double> violations(blocks);
-    if (!parts || !scratch || !flat || !violations) return Status::no_memory;
-    Status status = Status::ok;
-    if (dense) {
-        job.flat = flat.get();
-        status = flatten(B, flat.get(), job.ld_flat, FML_PICK(flatten_strip<T>), n_threads);
-    }
-    if (status != Status::ok) return status;
+    if (!grams || !scratch || !violations) return Status::no_memory;
     const auto run = FML_PICK(descend_block<T>);
-    status = parallel(blocks, n_threads, [&](ptrdiff_t b, int worker) {
-        T* own = parts.get() + b * part;
-        std::memset(own, 0, part * sizeof(T));
+    const Status status = parallel(blocks, n_threads, [&](ptrdiff_t b, int worker) {
+        T* own = grams.get() + b * square;
+        std::memset(own, 0, square * sizeof(T));
         violations[b] = 0;
         run(job, part_begin(W.n, b, blocks), part_begin(W.n, b + 1, blocks),
-            scratch.get() + worker * per_thread, back ? own : nullptr, gram ? own + wide : nullptr,
-            &violations[b]);
+            scratch.get() + worker * per_thread, gram ? own : nullptr, &violations[b]);
     });
     if (status != Status::ok) return status;
     *violation = 0;
     for (ptrdiff_t b = 0; b < blocks; ++b) *violation += violations[b];
-    if (gram) add_parts(parts.get() + wide, blocks, square, gram, part);
-    if (!back) return status;
-    const Factor<T> out{back, X.d, W.k, ld};
-    return sum_parts(parts.get(), blocks, part, job.ld_flat, FML_PICK(raise_strip<T>), out,
-                     n_threads);
+    if (gram) add_parts(grams.get(), blocks, square, gram);
+    return status;
 }
 
 #define FML_INSTANTIATE(T)                                                               \
     template Status gram(const Factor<T>&, T*, int) noexcept;                            \
     template Status times(const Rows<T>&, const Factor<T>&, T*, int) noexcept;           \
     template Status descend(const Rows<T>&, const Factor<T>&, const T*, const Sweep<T>&, \
-                            const Factor<T>&, T*, T*, double*, int) noexcept;
+                            const Factor<T>&, T*, double*, int) noexcept;
 FML_INSTANTIATE(float)
 FML_INSTANTIATE(double)
 

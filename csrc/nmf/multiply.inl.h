@@ -50,7 +50,7 @@ void weighted_panel(const Multiply<T>& job, const T* W, const T* X, std::ptrdiff
 template <class T, int loss>
 void weigh_rows(const Multiply<T>& job, std::ptrdiff_t i, std::ptrdiff_t m, T* V, T* P, T* num,
                 T* den) {
-    const std::ptrdiff_t ld = job.W.ld, k = job.W.k, d = job.B.n;
+    const std::ptrdiff_t ld = job.W.ld, k = job.W.k, d = job.B.n, one = 1;
     const T* W = job.W.at + i * ld;
     const bool stored = job.X.indptr != nullptr;
     if (stored)
@@ -65,9 +65,9 @@ void weigh_rows(const Multiply<T>& job, std::ptrdiff_t i, std::ptrdiff_t m, T* V
                              deep = in_vectors<T>(cols);
         weighted_panel<T, loss>(job, W, stored ? nullptr : job.X.data + i * d, m, j, cols, V, P);
         const T* H = job.flat + j;
-        if (!stored) dots(V, job.ld_panel, m, H, job.ld_flat, k, deep, true, num, ld);
+        if (!stored) dots(V, job.ld_panel, m, H, job.ld_flat, k, deep, true, num, ld, one);
         if (loss != kullback_leibler)
-            dots(P, job.ld_panel, m, H, job.ld_flat, k, deep, true, den, ld);
+            dots(P, job.ld_panel, m, H, job.ld_flat, k, deep, true, den, ld, one);
     }
 }
 

@@ -51,7 +51,7 @@ template <class T> constexpr std::ptrdiff_t in_vectors(std::ptrdiff_t n) {
 template <class T, int cols, bool next>
 FML_INLINE void dot_tile(const T* A, std::ptrdiff_t lda, std::ptrdiff_t rows, const T* H,
                          std::ptrdiff_t ldh, std::ptrdiff_t depth, bool add, T* out,
-                         std::ptrdiff_t ldo) {
+                         std::ptrdiff_t rs, std::ptrdiff_t cs) {
     using Vec = typename Simd<T>::Vec;
     constexpr int lanes = Simd<T>::lanes;
     constexpr int sums = (dot_rows * cols + lanes - 1) / lanes * lanes;
@@ -91,29 +91,30 @@ FML_INLINE void dot_tile(const T* A, std::ptrdiff_t lda, std::ptrdiff_t rows, co
     for (std::ptrdiff_t r = 0; r < dot_rows && r < rows; ++r) {
         FML_UNROLL
         for (int c = 0; c < cols; ++c)
-            out[r * ldo + c] = (add ? out[r * ldo + c] : T(0)) + each[r * cols + c];
+            out[r * rs + c * cs] = (add ? out[r * rs + c * cs] : T(0)) + each[r * cols + c];
     }
 }
 
 template <class T, bool next, int cols = dot_cols>
 FML_INLINE void dot_strip(std::ptrdiff_t wanted, const T* A, std::ptrdiff_t lda, std::ptrdiff_t m,
                           const T* H, std::ptrdiff_t ldh, std::ptrdiff_t depth, bool add, T* out,
-                          std::ptrdiff_t ldo) {
+                          std::ptrdiff_t rs, std::ptrdiff_t cs) {
     if constexpr (cols > 1) {
         if (wanted < cols) {
-            dot_strip<T, next, cols - 1>(wanted, A, lda, m, H, ldh, depth, add, out, ldo);
+            dot_strip<T, next, cols - 1>(wanted, A, lda, m, H, ldh, depth, add, out, rs, cs);
             return;
         }
     }
     for (std::ptrdiff_t i = 0; i < m; i += dot_rows)
-        dot_tile<T, cols, next>(A + i * lda, lda, m - i, H, ldh, depth, add, out + i * ldo, ldo);
+        dot_tile<T, cols, next>(A + i * lda, lda, m - i, H, ldh, depth, add, out + i * rs, rs, cs);
 }
 
-// out (m, k) = A·Hᵀ, or that is added to it, for m rows of A and k of H, of `depth` columns; rows of H have
-// zeros up to a whole vector.
+// out[i rs + t cs] = A·Hᵀ, or that is added to it, for m rows of A and k of H, of `depth` columns; rows of H
+// have zeros up to a whole vector.
 template <class T>
 void dots(const T* A, std::ptrdiff_t lda, std::ptrdiff_t m, const T* H, std::ptrdiff_t ldh,
-          std::ptrdiff_t k, std::ptrdiff_t depth, bool add, T* out, std::ptrdiff_t ldo) {
+          std::ptrdiff_t k, std::ptrdiff_t depth, bool add, T* out, std::ptrdiff_t rs,
+          std::ptrdiff_t cs) {
     constexpr std::ptrdiff_t lanes = Simd<T>::lanes;
     const std::ptrdiff_t slices = (depth + dot_slice<T> - 1) / dot_slice<T>;
     const std::ptrdiff_t deep = (depth + slices * lanes - 1) / (slices * lanes) * lanes;
@@ -123,17 +124,18 @@ void dots(const T* A, std::ptrdiff_t lda, std::ptrdiff_t m, const T* H, std::ptr
         for (std::ptrdiff_t s = 0; s < strips; ++s) {
             const std::ptrdiff_t t = k * s / strips, cols = k * (s + 1) / strips - t;
             const T* h = H + t * ldh + p;
+            T* to = out + t * cs;
             if (s == 0)
-                dot_strip<T, true>(cols, A + p, lda, m, h, ldh, here, add || p > 0, out + t, ldo);
+                dot_strip<T, true>(cols, A + p, lda, m, h, ldh, here, add || p > 0, to, rs, cs);
             else
-                dot_strip<T, false>(cols, A + p, lda, m, h, ldh, here, add || p > 0, out + t, ldo);
+                dot_strip<T, false>(cols, A + p, lda, m, h, ldh, here, add || p > 0, to, rs, cs);
         }
     }
 }
 
-// out (rows, vecs vectors) += WᵀA over m rows. Not inlined: of all heights in one function GCC keeps some
-// sums in memory.
-template <class T, int rows, int vecs>
+// out (rows, vecs vectors) += WᵀA over m rows, W[i, r] = W[i ldw + r], or W[r ldw + i] if it is flat. Not
+// inlined: of all heights in one function GCC keeps some sums in memory.
+template <class T, bool flat, int rows, int vecs>
 void outer_tile(const T* W, std::ptrdiff_t ldw, const T* A, std::ptrdiff_t lda, std::ptrdiff_t m,
                 T* out, std::ptrdiff_t ldo) {
     using Vec = typename Simd<T>::Vec;
@@ -144,14 +146,14 @@ void outer_tile(const T* W, std::ptrdiff_t ldw, const T* A, std::ptrdiff_t lda, 
         FML_UNROLL
         for (int v = 0; v < vecs; ++v) sum[r][v] = load<Vec>(out + r * ldo + v * lanes);
     }
-    for (std::ptrdiff_t i = 0; i < m; ++i, W += ldw, A += lda) {
+    for (std::ptrdiff_t i = 0; i < m; ++i, W += flat ? 1 : ldw, A += lda) {
         Vec a[vecs];
         FML_UNROLL
         for (int v = 0; v < vecs; ++v) a[v] = load<Vec>(A + v * lanes);
         FML_UNROLL
         for (int r = 0; r < rows; ++r) {
             FML_UNROLL
-            for (int v = 0; v < vecs; ++v) sum[r][v] += a[v] * W[r];
+            for (int v = 0; v < vecs; ++v) sum[r][v] += a[v] * W[flat ? r * ldw : r];
         }
     }
     FML_UNROLL
@@ -161,48 +163,49 @@ void outer_tile(const T* W, std::ptrdiff_t ldw, const T* A, std::ptrdiff_t lda, 
     }
 }
 
-template <class T, int vecs, int rows = tile_rows>
+template <class T, bool flat, int vecs, int rows = tile_rows>
 FML_INLINE void outer_rows(std::ptrdiff_t wanted, const T* W, std::ptrdiff_t ldw, const T* A,
                            std::ptrdiff_t lda, std::ptrdiff_t m, T* out, std::ptrdiff_t ldo) {
     if constexpr (rows > 1) {
         if (wanted < rows) {
-            outer_rows<T, vecs, rows - 1>(wanted, W, ldw, A, lda, m, out, ldo);
+            outer_rows<T, flat, vecs, rows - 1>(wanted, W, ldw, A, lda, m, out, ldo);
             return;
         }
     }
-    outer_tile<T, rows, vecs>(W, ldw, A, lda, m, out, ldo);
+    outer_tile<T, flat, rows, vecs>(W, ldw, A, lda, m, out, ldo);
 }
 
-template <class T, int vecs>
+template <class T, bool flat, int vecs>
 void outer_strip(const T* W, std::ptrdiff_t ldw, std::ptrdiff_t k, const T* A, std::ptrdiff_t lda,
                  std::ptrdiff_t m, T* out, std::ptrdiff_t ldo) {
     const std::ptrdiff_t strips = (k + tile_rows - 1) / tile_rows;
     for (std::ptrdiff_t s = 0; s < strips; ++s) {
         const std::ptrdiff_t t = k * s / strips, rows = k * (s + 1) / strips - t;
-        outer_rows<T, vecs>(rows, W + t, ldw, A, lda, m, out + t * ldo, ldo);
+        outer_rows<T, flat, vecs>(rows, W + (flat ? t * ldw : t), ldw, A, lda, m, out + t * ldo,
+                                  ldo);
     }
 }
 
 constexpr std::ptrdiff_t outer_depth = 128;  // rows whose strips of A stay in L1
 
 // out (k, n) += WᵀA, for m rows of W, of k columns, and of A, of n; rows of out are whole vectors.
-template <class T>
+template <class T, bool flat = false>
 void add_outer(const T* W, std::ptrdiff_t ldw, std::ptrdiff_t k, const T* A, std::ptrdiff_t lda,
                std::ptrdiff_t m, std::ptrdiff_t n, T* out, std::ptrdiff_t ldo) {
     constexpr int lanes = Simd<T>::lanes;
     for (std::ptrdiff_t i = 0; i < m; i += outer_depth) {
         const std::ptrdiff_t deep = m - i < outer_depth ? m - i : outer_depth;
-        const T *w = W + i * ldw, *a = A + i * lda;
+        const T *w = W + (flat ? i : i * ldw), *a = A + i * lda;
         std::ptrdiff_t j = 0;
         for (; j + 3 * lanes <= n; j += 3 * lanes)
-            outer_strip<T, 3>(w, ldw, k, a + j, lda, deep, out + j, ldo);
+            outer_strip<T, flat, 3>(w, ldw, k, a + j, lda, deep, out + j, ldo);
         for (; j + lanes <= n; j += lanes)
-            outer_strip<T, 1>(w, ldw, k, a + j, lda, deep, out + j, ldo);
+            outer_strip<T, flat, 1>(w, ldw, k, a + j, lda, deep, out + j, ldo);
         if (j == n) continue;
         T rest[outer_depth * lanes];
         for (std::ptrdiff_t r = 0; r < deep; ++r)
             store(rest + r * lanes, load_some(a + r * lda + j, n - j));
-        outer_strip<T, 1>(w, ldw, k, rest, lanes, deep, out + j, ldo);
+        outer_strip<T, flat, 1>(w, ldw, k, rest, lanes, deep, out + j, ldo);
     }
 }
 
@@ -216,5 +219,5 @@ void multiply_in(const Job& job, std::ptrdiff_t i, std::ptrdiff_t m, T* out) {
         return;
     }
     clear(out, m * ld);
-    dots(job.X.data + i * d, d, m, job.flat, job.ld_flat, k, d, true, out, ld);
+    dots(job.X.data + i * d, d, m, job.flat, job.ld_flat, k, d, true, out, ld, std::ptrdiff_t(1));
 }

@@ -38,12 +38,31 @@ template <class T> struct Sweep {
     int sweeps;
 };
 
-// With products = X·B (n, ld), or null, where X and B give them. Then back (d, ld) = XᵀW, of dense X,
-// and gram = WᵀW, if they are not null. *violation: the sum over the coordinates of the size of their
-// projected gradient, when their turn first came.
+// With products = X·B (n, ld), or null, where sparse X and B give them. Then gram = WᵀW, if it is not
+// null. *violation: the sum over the coordinates of the size of their projected gradient, when their
+// turn first came.
 template <class T>
 Status descend(const Rows<T>& X, const Factor<T>& B, const T* products, const Sweep<T>& sweep,
-               const Factor<T>& W, T* back, T* gram, double* violation, int n_threads) noexcept;
+               const Factor<T>& W, T* gram, double* violation, int n_threads) noexcept;
+
+// Factors of dense X that take turns: Wᵀ (k, ldw) and H (k, ldh), whose rows have zeros up to ldw and ldh,
+// whole cache lines; the gram (ld, ld) of each with its L2 penalty, of which H's is known at first; and
+// `sums` (so many as sums_size tells), which a next call takes from the last.
+template <class T> struct Turns {
+    T *at[2], *gram[2];  // of W, of H
+    std::ptrdiff_t k, size[2], ld[2], ldg;
+    T *sums, l1[2], l2[2];
+    const std::ptrdiff_t* order[2];
+    int sweeps[2];
+};
+template <class T>
+std::ptrdiff_t sums_size(std::ptrdiff_t n, std::ptrdiff_t d, std::ptrdiff_t k) noexcept;
+
+// Up to `count` times W's turn and then H's, until the violation is not above tol times *first: that of
+// the first iteration, or negative if this is it. *done: how many there were.
+template <class T>
+Status alternate(const T* X, const Turns<T>& turns, int count, double tol, double* first,
+                 double* violation, int* done, int n_threads) noexcept;
 
 // Multiplicative updates for the beta-divergence (Févotte and Idier, 2011):
 // W *= (((V^(beta - 2) * X) B) / (V^(beta - 1) B + l1 + l2 W))^gamma, V = W·H. As in scikit-learn,

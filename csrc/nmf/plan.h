@@ -14,9 +14,22 @@ template <class T> struct Descent {
     Factor<T> B, W;
     const T* products;  // or null
     Sweep<T> sweep;
-    ptrdiff_t rows;  // so many of X stay in L2
-    const T* flat;   // H (k, ld_flat), for dense X
-    ptrdiff_t ld_flat;
+    ptrdiff_t rows;
+};
+
+// The same of a factor's turn in dense X (n, d), of which `step` rows, or columns, stay in L2. Factors are
+// flat, and the lower halves of grams (ldg, ldg) are made.
+template <class T> struct Flat {
+    T* at;
+    ptrdiff_t ld;
+};
+template <class T> struct Turn {
+    const T* X;
+    ptrdiff_t n, d, k, ldg;
+    bool columns;
+    ptrdiff_t step, ldp;  // products are (k, ldp)
+    Flat<T> own, other;
+    Sweep<T> sweep;
 };
 
 // Columns of X at a time, as even as can be, of which some rows stay in L2: whole cache lines.
@@ -55,11 +68,13 @@ template <class T> ptrdiff_t block_rows(const Rows<T>& X) {
 }
 
 // A sum over rows of the size of a factor of the columns is worth its memory, and the time that adding
-// it up takes, where the part has more rows than it has columns. Powers of two: threads are even.
+// it up takes, where the part has more rows than it has columns. Powers of two: threads are even. Two are
+// worth more than four, of which each thread reads twice as much that another has made.
 inline ptrdiff_t wide_parts(ptrdiff_t n, ptrdiff_t ld) {
-    constexpr ptrdiff_t fewest = 96, most = 32;
+    constexpr ptrdiff_t most = 32;
     ptrdiff_t parts = 1;
-    while (parts < most && n >= 2 * parts * (ld < fewest ? fewest : ld)) parts *= 2;
+    for (ptrdiff_t fewest = 96; parts < most; parts *= 2, fewest = 192)
+        if (n < 2 * parts * (ld < fewest ? fewest : ld)) break;
     return parts;
 }
 

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from fastml._native import nmf as native
+from fastml._runtime.aligned import aligned_zeros, in_lines
 from fastml._runtime.callbacks import NO_TASK, Task
 from fastml._runtime.threads import n_threads
 from fastml.decomposition._factors import Data, Factor, fitted, product
@@ -29,7 +30,8 @@ class Rule(NamedTuple):
 
 
 class Descent:
-    """Turns for W and for H, the transpose of B.
+    """Turns for W and for H, the transpose of B, each from products with sparse X; or, without
+    update_H, turns for W alone from the same products, and X may be dense.
 
     sweeps: how many each turn makes over the coordinates of W, and of H.
     """
@@ -47,35 +49,76 @@ class Descent:
         self._penalties, self._sweeps = penalties, sweeps
         self._threads = n_threads()
         self._of_B = B.gram()
-        self._penalise(self._of_B, penalties.l2_W)
-        self._of_W = W.empty_gram() if update_H else None
-        self._back = B.empty() if update_H and not X.sparse else None
+        _penalise(self._of_B, penalties.l2_W)
+        self._of_W = W.empty_gram()
+        self._both = update_H
         self._fixed = None if update_H else product(X.rows, B.at)
 
-    def turn_W(self, order: np.ndarray) -> float:
-        """Update W; return by how much it was not optimal."""
+    def run(self, order: np.ndarray, count: int, tol: float, first: float) -> tuple:
+        """Take one turn each; return 1, the violation and that of the first time."""
+        violation = self._turn_W(order[0])
+        if self._both:
+            violation += self._turn_H(order[1])
+        return 1, violation, violation if first < 0 else first
+
+    def settle(self) -> None:
+        """Do nothing: the factors are up to date."""
+
+    def _turn_W(self, order: np.ndarray) -> float:
         given = (self._X.rows, self._B.at) if self._fixed is None else (None, self._fixed)
         l1, sweeps = self._penalties.l1_W, self._sweeps[0]
-        outputs = self._back, self._of_W
         return native.descend(
-            self._W.at, *given, self._of_B, order, l1, sweeps, *outputs, self._threads
+            self._W.at, *given, self._of_B, order, l1, sweeps, self._of_W, self._threads
         )
 
-    def turn_H(self, order: np.ndarray) -> float:
-        """Update H, after W; return by how much it was not optimal."""
-        self._penalise(self._of_W, self._penalties.l2_H)
-        given = (self._X.columns, self._W.at) if self._X.sparse else (None, self._back)
-        l1, sweeps = self._penalties.l1_H, self._sweeps[1]
+    def _turn_H(self, order: np.ndarray) -> float:
+        _penalise(self._of_W, self._penalties.l2_H)
+        given, l1, sweeps = self._X.columns, self._penalties.l1_H, self._sweeps[1]
         violation = native.descend(
-            self._B.at, *given, self._of_W, order, l1, sweeps, None, self._of_B, self._threads
+            self._B.at, given, self._W.at, self._of_W, order, l1, sweeps, self._of_B, self._threads
         )
-        self._penalise(self._of_B, self._penalties.l2_W)
+        _penalise(self._of_B, self._penalties.l2_W)
         return violation
 
-    @staticmethod
-    def _penalise(gram: np.ndarray, l2: float) -> None:
-        if l2 != 0:
-            gram.flat[:: len(gram) + 1] += l2
+
+class DenseDescent:
+    """The same for dense X and both factors, which lie transposed until they `settle`."""
+
+    def __init__(
+        self, X: Data, W: Factor, B: Factor, penalties: Penalties, sweeps: tuple[int, int]
+    ) -> None:
+        self._factors = W, B
+        self._flat = flat(W), flat(B)
+        of_B = B.gram()
+        _penalise(of_B, penalties.l2_W)
+        self._grams = W.empty_gram(), of_B
+        self._sums = np.empty(native.sums_of_turns(X.rows, W.k), X.dtype)
+        self._how = tuple(penalties), sweeps
+        self._rows, self._threads = X.rows, n_threads()
+
+    def run(self, order: np.ndarray, count: int, tol: float, first: float) -> tuple:
+        """Take up to `count` turns each, as csrc/nmf/nmf.h says."""
+        data = *self._flat, self._rows, self._grams, self._sums
+        return native.alternate(*data, order, *self._how, count, tol, first, self._threads)
+
+    def settle(self) -> None:
+        """Bring the factors up to date."""
+        for factor, found in zip(self._factors, self._flat, strict=True):
+            factor.at[:, : factor.k] = found[:, : len(factor.at)].T
+
+
+def flat(F: Factor) -> np.ndarray:
+    """The transpose of F. Rows are an odd number of cache lines apart, and so in different places
+    of a cache."""
+    n, line = len(F.at), in_lines(1, F.at.dtype)
+    out = aligned_zeros(F.k, (-(-n // line) | 1) * line, F.at.dtype)
+    out[:, :n] = F.at[:, : F.k].T
+    return out
+
+
+def _penalise(gram: np.ndarray, l2: float) -> None:
+    if l2 != 0:
+        gram.flat[:: len(gram) + 1] += l2
 
 
 def descend(
@@ -95,20 +138,24 @@ def descend(
     (Gillis and Glineur, 2012), instead of one.
     """
     rng = check_random_state(random_state) if shuffle else None
-    cyclic = np.arange(W.k, dtype=np.intp)
+    order = np.tile(np.arange(W.k, dtype=np.intp), (2, 1))
     sweeps = _sweeps(X, W.k) if repeated else (1, 1)
-    solver = Descent(X, W, B, penalties, rule.update_H, sweeps)
-    turns = (solver.turn_W, solver.turn_H) if rule.update_H else (solver.turn_W,)
-    first = 0.0
-    for n_iter in range(1, rule.max_iter + 1):
+    solver: Descent | DenseDescent
+    if X.sparse or not rule.update_H:
+        solver = Descent(X, W, B, penalties, rule.update_H, sweeps)
+    else:
+        solver = DenseDescent(X, W, B, penalties, sweeps)
+    alone = rng is None and not rule.task and not rule.verbose
+    n_iter, first = 0, -1.0
+    while n_iter < rule.max_iter:
         with rule.task.subtask("iteration") as step:
-            violation = 0.0
-            for turn in turns:
-                order = cyclic if rng is None else rng.permutation(W.k)
-                violation += turn(order.astype(np.intp, copy=False))
-            step.attributes = lambda: fitted(B)
-        if n_iter == 1:
-            first = violation
+            if rng is not None:
+                for of in order[: 1 + rule.update_H]:
+                    of[:] = rng.permutation(W.k)
+            count = rule.max_iter - n_iter if alone else 1
+            done, violation, first = solver.run(order, count, rule.tol, first)
+            n_iter += done
+            step.attributes = lambda: solver.settle() or fitted(B)
         if first == 0 or step.stop:
             break
         if rule.verbose:
@@ -117,6 +164,7 @@ def descend(
             if rule.verbose:
                 print("Converged at iteration", n_iter + 1)
             break
+    solver.settle()
     return n_iter
 
 
