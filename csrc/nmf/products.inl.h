@@ -147,20 +147,38 @@ FML_INLINE void prefetch_row(const T* row, std::ptrdiff_t ld) {
 }
 constexpr std::ptrdiff_t entries_ahead = 8;
 
+// One vector has as many sums as hide what an addition takes.
 template <class T, int vecs>
 FML_INLINE void gather_strip(const T* data, const std::int32_t* indices, std::ptrdiff_t n,
                              const T* B, std::ptrdiff_t ld, T* out) {
     using Vec = typename Simd<T>::Vec;
-    constexpr int lanes = Simd<T>::lanes;
-    Vec sum[vecs] = {};
-    for (std::ptrdiff_t q = 0; q < n; ++q) {
-        if (q + entries_ahead < n) prefetch_row(B + indices[q + entries_ahead] * ld, vecs * lanes);
+    constexpr int lanes = Simd<T>::lanes, chains = vecs == 1 ? 4 : 1;
+    Vec sum[chains][vecs] = {};
+    std::ptrdiff_t q = 0;
+    for (; q + chains <= n; q += chains) {
+        if (q + entries_ahead + chains <= n) {
+            FML_UNROLL
+            for (int c = 0; c < chains; ++c)
+                prefetch_row(B + indices[q + entries_ahead + c] * ld, vecs * lanes);
+        }
+        FML_UNROLL
+        for (int c = 0; c < chains; ++c) {
+            const T* row = B + indices[q + c] * ld;
+            FML_UNROLL
+            for (int v = 0; v < vecs; ++v) sum[c][v] += load<Vec>(row + v * lanes) * data[q + c];
+        }
+    }
+    for (; q < n; ++q) {
         const T* row = B + indices[q] * ld;
         FML_UNROLL
-        for (int v = 0; v < vecs; ++v) sum[v] += load<Vec>(row + v * lanes) * data[q];
+        for (int v = 0; v < vecs; ++v) sum[0][v] += load<Vec>(row + v * lanes) * data[q];
     }
     FML_UNROLL
-    for (int v = 0; v < vecs; ++v) store(out + v * lanes, sum[v]);
+    for (int v = 0; v < vecs; ++v) {
+        FML_UNROLL
+        for (int c = 1; c < chains; ++c) sum[0][v] += sum[c][v];
+        store(out + v * lanes, sum[0][v]);
+    }
 }
 
 // out (ld) = sum over q < n of data[q] B[indices[q], :].
