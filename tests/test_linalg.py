@@ -145,6 +145,18 @@ def test_truncated_svd(dtype, shape):
     np.testing.assert_allclose(abs((drawn.Vt * expected[2]).sum(axis=1)), 1, rtol=1e3 * eps)
 
 
+@pytest.mark.parametrize("method", ["krylov", "randomized"])
+@pytest.mark.parametrize("centre", [False, True])
+@pytest.mark.parametrize("exponent", [-600, 600])
+def test_svd_of_what_has_no_squares(exponent, centre, method):
+    X = np.random.default_rng(0).normal(size=(60, 12)) + 1
+    expected = np.linalg.svd(X - X.mean(axis=0) if centre else X)[1][:3]
+    given = np.ldexp(X, exponent)
+    found = linalg.truncated_svd(given, 3, centre=centre, method=method, n_iter=20, random_state=0)
+    np.testing.assert_allclose(np.ldexp(found.s, -exponent), expected, rtol=1e-6)
+    assert method == "randomized" or found.converged
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_gram_schmidt_is_orthogonal_whatever_the_condition(dtype):
     eps = np.finfo(dtype).eps

@@ -127,3 +127,23 @@ def test_callbacks_follow_and_stop(algorithm):
     svd = TruncatedSVD(3, algorithm=algorithm, n_iter=7, random_state=0).set_callbacks(Stop())
     svd.fit(counts(200, 50))
     assert seen[:2] == ["iteration", "iteration"] and len(seen) == 3
+
+
+@pytest.mark.parametrize("algorithm", ["randomized", "arpack", "power"])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("exponent", [-900, -550, 550, 900])
+def test_data_whose_squares_are_no_numbers(exponent, make, algorithm):
+    X = np.random.default_rng(0).normal(size=(60, 12))
+    X[:, 0] = 2  # the variance of a column tells nothing of its size
+    svd = TruncatedSVD(3, algorithm=algorithm, n_iter=20, random_state=0)
+    scores = svd.fit_transform(make(np.ldexp(X, exponent)))
+    plain = TruncatedSVD(3, algorithm=algorithm, n_iter=20, random_state=0).fit(X)
+    np.testing.assert_allclose(np.ldexp(svd.singular_values_, -exponent), plain.singular_values_)
+    np.testing.assert_allclose(svd.components_, plain.components_, atol=1e-7)
+    shares = plain.explained_variance_ratio_
+    np.testing.assert_allclose(svd.explained_variance_ratio_, shares, atol=1e-9)
+    np.testing.assert_allclose(
+        np.ldexp(svd.transform(np.ldexp(X, exponent)), -exponent),
+        np.ldexp(scores, -exponent),
+        atol=1e-8,
+    )

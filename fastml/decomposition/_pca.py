@@ -30,8 +30,6 @@ from fastml.decomposition._spectra import (
     Spectrum,
     centred_blocks,
     covariance,
-    exponent_of,
-    in_units,
     mean_and_square,
     of_columns,
     of_covariance,
@@ -41,6 +39,7 @@ from fastml.decomposition._spectra import (
     times,
 )
 from fastml.linalg._svd import Rows, power_svd, randomized_svd
+from fastml.linalg._units import exponent_of, in_units
 from fastml.preprocessing._matrix import foreign, is_sparse, to_fit, without_duplicates
 
 StockPCA = stock.PCA

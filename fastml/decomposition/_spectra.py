@@ -22,7 +22,8 @@ from fastml._runtime.blas import product
 from fastml._runtime.eigen import Tridiagonal
 from fastml._runtime.sparse import with_short_indices
 from fastml._runtime.threads import n_threads
-from fastml.preprocessing._matrix import is_sparse, readable
+from fastml.linalg._units import exponent_of, in_units
+from fastml.preprocessing._matrix import readable
 
 # Smallest part of the largest eigenvalue that products of doubles tell to twelve digits.
 TRUSTED = 1e-4
@@ -58,28 +59,6 @@ class Spectrum(NamedTuple):
     vectors: np.ndarray
     total: float
     exponent: int = 0
-
-
-def exponent_of(total: float, X: Any) -> int:
-    """Of the power of two by which X is to be divided, 0 if squares of its numbers are exact.
-
-    total: of their squares, which tells whether to look, once X is known to be finite.
-    """
-    far = np.finfo(X.dtype).maxexp * 2 // 3
-    if 2.0**-far < total < 2.0**far:
-        return 0
-    values = X.data if is_sparse(X) else X
-    exponent = int(np.frexp(np.abs(values).max(initial=0))[1])
-    return exponent if abs(exponent) > far // 2 else 0
-
-
-def in_units(X: Any, exponent: int) -> Any:
-    """X over 2**exponent."""
-    if not is_sparse(X):
-        return np.ldexp(X, -exponent)
-    X = X.copy()
-    X.data = np.ldexp(X.data, -exponent)
-    return X
 
 
 def covariance(X: np.ndarray, dtype: Any = None) -> tuple[np.ndarray, np.ndarray]:

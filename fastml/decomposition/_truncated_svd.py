@@ -19,6 +19,7 @@ from fastml._runtime.dispatch import Unsupported, accelerated
 from fastml._runtime.docs import documented_by
 from fastml._runtime.versioned import Versioned
 from fastml.linalg._svd import Rows, power_svd, randomized_svd
+from fastml.linalg._units import exponent_of, in_units, total_square
 
 StockTruncatedSVD = stock.TruncatedSVD
 
@@ -81,8 +82,10 @@ class TruncatedSVD(Versioned, CallbackSupportMixin, StockTruncatedSVD):
         d = X.shape[1]
         if self.n_components > d and self.algorithm != "arpack":
             raise ValueError(f"n_components({self.n_components}) must be <= n_features({d}).")
-        rows = Rows(_floating(X))
         with fit_task(self, None, X=X) as fit:
+            X = _floating(X)
+            exponent = exponent_of(total_square(X), X)
+            rows = Rows(in_units(X, exponent))
             U, s, Vt = self._decompose(rows, fit)
         V = np.ascontiguousarray(Vt.T)
         signs = _signs(V)
@@ -91,11 +94,16 @@ class TruncatedSVD(Versioned, CallbackSupportMixin, StockTruncatedSVD):
         self.components_ = V.T
         exact = self.algorithm == "power" or (self.algorithm == "arpack" and self.tol == 0)
         scores = U * s if exact else rows.times(V)
-        self.explained_variance_ = np.var(scores, axis=0)
+        explained = np.var(scores, axis=0)
+        X = rows.X
         variances = mean_variance_axis(X, axis=0)[1] if issparse(X) else np.var(X, axis=0)
-        self.explained_variance_ratio_ = self.explained_variance_ / variances.sum()
-        self.singular_values_ = s
-        return scores
+        self.explained_variance_ratio_ = explained / variances.sum()
+        with np.errstate(over="ignore"):  # which squares may
+            self.explained_variance_ = np.ldexp(explained, 2 * exponent)
+            if self.algorithm == "power":
+                self.residuals_ = np.ldexp(self.residuals_, 2 * exponent)
+        self.singular_values_ = np.ldexp(s, exponent)
+        return np.ldexp(scores, exponent)
 
     def _decompose(self, rows: Rows, fit: Task) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         random_state = check_random_state(self.random_state)

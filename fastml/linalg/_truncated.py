@@ -9,7 +9,9 @@ from sklearn.utils.extmath import svd_flip
 
 from fastml.linalg._eigenpairs import as_rows, warn_of
 from fastml.linalg._krylov import Progress, floor_of
+from fastml.linalg._rows import Rows
 from fastml.linalg._svd import power_svd, randomized_svd
+from fastml.linalg._units import exponent_of, in_units, total_square
 
 
 class SingularTriplets(NamedTuple):
@@ -113,6 +115,9 @@ def truncated_svd(
     True
     """
     rows = as_rows(X, centre)
+    if exponent := exponent_of(total_square(rows.X), rows.X):
+        mean = None if rows.mean is None else np.ldexp(rows.mean, -exponent)
+        rows = Rows(in_units(rows.X, exponent), mean)
     smaller = min(rows.shape)
     if not 1 <= k <= smaller:
         raise ValueError(f"k={k} of a matrix of shape {rows.shape}: it must be from 1 to {smaller}")
@@ -137,6 +142,8 @@ def truncated_svd(
     U, Vt = svd_flip(U, Vt, u_based_decision=False)
     limit = max(tol, floor_of(rows.dtype, smaller)) * s[0] ** 2
     converged = bool((residuals <= limit).all())
+    with np.errstate(over="ignore"):  # which squares may
+        s, residuals = np.ldexp(s, exponent), np.ldexp(residuals, 2 * exponent)
     if not converged and method == "krylov" and progress is None:
         warn_of(residuals)
     return SingularTriplets(U, s, Vt, residuals, done, converged)
