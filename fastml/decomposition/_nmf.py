@@ -22,6 +22,7 @@ from fastml._runtime.callbacks import (
 from fastml._runtime.dispatch import accelerated
 from fastml._runtime.docs import documented_by
 from fastml._runtime.parameters import validate_params
+from fastml._runtime.plain import note_columns
 from fastml._runtime.versioned import Versioned
 from fastml.decomposition._descent import Penalties, Rule, descend
 from fastml.decomposition._factors import Data, Factor, fitted, reconstruction_error
@@ -133,22 +134,37 @@ class NMF(Versioned, CallbackSupportMixin, Start, StockNMF):
         return state | {"solver": "cd" if self.solver == "hals" else self.solver}
 
 
-def validated(model: Any, X: Any, **how: Any) -> Any:
+def validated(model: Any, X: Any, *, reset: bool = True, ensure_non_negative: bool = False) -> Any:
+    """X as scikit-learn's checks leave it. Tables of floats are looked at here, on all threads."""
+    finite = False
+    if _is_table(X):
+        least, total = survey(X)
+        finite = math.isfinite(total)
+        if finite and (reset or _is_known(model, X)) and (least >= 0 or not ensure_non_negative):
+            if reset:
+                note_columns(model, X)
+            return X
     return validate_data(
         model,
         X,
+        reset=reset,
         accept_sparse=("csr", "csc"),
         dtype=[np.float64, np.float32],
-        ensure_all_finite=not _known_finite(X),
-        **how,
+        ensure_all_finite=not finite,
+        ensure_non_negative=ensure_non_negative,
     )
 
 
-def _known_finite(X: Any) -> bool:
-    """Whether X is a table of floats that all threads have found finite."""
+def _is_table(X: Any) -> bool:
     if type(X) is not np.ndarray or X.dtype.char not in "fd" or not X.dtype.isnative:
         return False
-    return X.ndim == 2 and X.flags.c_contiguous and math.isfinite(survey(X)[1])
+    return X.ndim == 2 and X.size > 0 and X.flags.c_contiguous and X.flags.aligned
+
+
+def _is_known(model: Any, X: Any) -> bool:
+    """Whether X has the columns that the model was fitted to."""
+    known = vars(model)
+    return X.shape[1] == known.get("n_features_in_") and "feature_names_in_" not in known
 
 
 def refuse_zeros(X: Any, beta: float) -> None:
