@@ -18,7 +18,7 @@ namespace {
 
 // Up to so many items a block of the depth has sums of its own; of more, blocks follow each other
 // and threads share their products, as they do of so many items where blocks are too few to balance.
-constexpr ptrdiff_t few_items = 640, many_items = 128, few_blocks = 8;
+constexpr ptrdiff_t few_items = 640, many_items = 128, few_blocks = 16;
 constexpr ptrdiff_t sums_at_most = ptrdiff_t{1} << 22, packed_at_most = ptrdiff_t{1} << 19;
 
 template <class P, class T> class Products {
@@ -30,13 +30,14 @@ template <class P, class T> class Products {
         FML_PICK(panel_shape<P>)(&width_, &unit, &slice_);
         size_ = ceil_div(items_, unit) * unit;
         panels_ = ceil_div(size_, width_);
-        const ptrdiff_t wanted = std::min(summed_blocks, sums_at_most / (items_ * items_));
+        const ptrdiff_t wanted =
+            std::clamp<ptrdiff_t>(sums_at_most / (items_ * items_), 1, summed_blocks);
         const ptrdiff_t least = 2 * slice_;  // so that adding blocks up is little beside them
-        blocks_ = items_ <= few_items ? std::clamp<ptrdiff_t>(depth_ / least, 1, wanted) : 1;
+        const ptrdiff_t blocks = std::clamp<ptrdiff_t>(depth_ / least, 1, wanted);
+        block_depth_ = ceil_div(ceil_div(depth_, blocks), slice_) * slice_;
+        blocks_ = ceil_div(depth_, block_depth_);
         shared_ = items_ > few_items || (items_ >= many_items && blocks_ < few_blocks);
         if (shared_) blocks_ = 1;
-        block_depth_ = ceil_div(ceil_div(depth_, blocks_), slice_) * slice_;
-        blocks_ = ceil_div(depth_, block_depth_);
     }
 
     Status run(bool centred, double* sums, double* out, int n_threads) const {
