@@ -140,8 +140,6 @@ def test_data_whose_squares_are_no_numbers(exponent, make, algorithm):
     plain = TruncatedSVD(3, algorithm=algorithm, n_iter=20, random_state=0).fit(X)
     np.testing.assert_allclose(np.ldexp(svd.singular_values_, -exponent), plain.singular_values_)
     np.testing.assert_allclose(svd.components_, plain.components_, atol=1e-7)
-    shares = plain.explained_variance_ratio_
-    np.testing.assert_allclose(svd.explained_variance_ratio_, shares, atol=1e-9)
     np.testing.assert_allclose(
         np.ldexp(svd.transform(np.ldexp(X, exponent)), -exponent),
         np.ldexp(scores, -exponent),

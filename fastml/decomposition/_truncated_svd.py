@@ -83,9 +83,9 @@ class TruncatedSVD(Versioned, CallbackSupportMixin, StockTruncatedSVD):
         if self.n_components > d and self.algorithm != "arpack":
             raise ValueError(f"n_components({self.n_components}) must be <= n_features({d}).")
         with fit_task(self, None, X=X) as fit:
-            X = _floating(X)
-            exponent = exponent_of(total_square(X), X)
-            rows = Rows(in_units(X, exponent))
+            given = _floating(X)
+            exponent = exponent_of(total_square(given), given)
+            rows = Rows(in_units(given, exponent))
             U, s, Vt = self._decompose(rows, fit)
         V = np.ascontiguousarray(Vt.T)
         signs = _signs(V)
@@ -94,14 +94,12 @@ class TruncatedSVD(Versioned, CallbackSupportMixin, StockTruncatedSVD):
         self.components_ = V.T
         exact = self.algorithm == "power" or (self.algorithm == "arpack" and self.tol == 0)
         scores = U * s if exact else rows.times(V)
-        explained = np.var(scores, axis=0)
-        X = rows.X
-        variances = mean_variance_axis(X, axis=0)[1] if issparse(X) else np.var(X, axis=0)
-        self.explained_variance_ratio_ = explained / variances.sum()
         with np.errstate(over="ignore"):  # which squares may
-            self.explained_variance_ = np.ldexp(explained, 2 * exponent)
+            self.explained_variance_ = np.ldexp(np.var(scores, axis=0), 2 * exponent)
             if self.algorithm == "power":
                 self.residuals_ = np.ldexp(self.residuals_, 2 * exponent)
+        variances = mean_variance_axis(X, axis=0)[1] if issparse(X) else np.var(X, axis=0)
+        self.explained_variance_ratio_ = self.explained_variance_ / variances.sum()
         self.singular_values_ = np.ldexp(s, exponent)
         return np.ldexp(scores, exponent)
 
