@@ -238,9 +238,8 @@ def _of_factors(estimator, X, sample_weight=None, random_state=None, **params):
 
 
 def _components(outcome: dict) -> dict:
-    """Those whose vectors rounding in a matrix of ones leaves the digits that are compared."""
-    values = outcome["eigenvalues_"]
-    clear = values > (1e-5 if values.dtype == np.float64 else 2e-3)
+    """Those whose eigenvalues are more than rounding in a matrix of ones."""
+    clear = outcome["eigenvalues_"] > 1e-5
     names = ("eigenvalues_", "eigenvectors_", "transform()")
     return {name: v * clear if name in names else v for name, v in outcome.items()}
 
