@@ -4,15 +4,9 @@ import numpy as np
 import pytest
 from fastml._native.rows import Rows
 from scipy import sparse
+from test_linear_svm import KINDS
 
 from fastml._native import linear_svm as native
-
-KINDS = {
-    "hinge": (False, False),
-    "squared_hinge": (False, True),
-    "epsilon": (True, False),
-    "squared_epsilon": (True, True),
-}
 
 
 def categories(n, levels, seed=0):

@@ -292,15 +292,15 @@ class KernelPCA(Versioned, CallbackSupportMixin, StockKernelPCA):
 
     def _all_pairs(self, K: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         n = len(K)
-        # Of few rows in single precision LAPACK's rounding decides what counts as a component.
-        values, vectors = np.empty(0), None
         if n > FEW or K.dtype == np.float64:
             values, vectors = Tridiagonal(self._half(K)).leading(k)
-        if not np.isfinite(values).all():
-            raise ValueError("array must not contain infs or NaNs")  # as scipy.linalg says it
-        if vectors is None or _told_by_chance(values, n):  # the same vectors as scikit-learn's
-            return linalg.eigh(K, subset_by_index=(n - k, n - 1), overwrite_a=True)
-        return values, vectors.T
+            if not np.isfinite(values).all():
+                raise ValueError("array must not contain infs or NaNs")  # as scipy.linalg says it
+            if not _told_by_chance(values, n):
+                return values, vectors.T
+        # Few rows: LAPACK finds the vectors that scikit-learn's has where eigenvalues coincide, and
+        # leaves of zeros in single precision the same rounding, which decides what is a component.
+        return linalg.eigh(K, subset_by_index=(n - k, n - 1), overwrite_a=True)
 
     def _keep(self, values: np.ndarray, vectors: np.ndarray) -> None:
         values = _check_psd_eigenvalues(values, enable_warnings=False)
