@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fastml._runtime.callbacks import CallbackSupportMixin, Task, fit_context, fit_task
 from fastml._runtime.dispatch import Unsupported, accelerated
 from fastml._runtime.docs import documented_by
+from fastml._runtime.plain import is_plain, is_plain_for, note_columns
 from fastml._runtime.versioned import Versioned
 from fastml.linalg._svd import Rows, power_svd, randomized_svd
 from fastml.linalg._units import exponent_of, in_units, total_square
@@ -78,7 +79,10 @@ class TruncatedSVD(Versioned, CallbackSupportMixin, StockTruncatedSVD):
     @fit_context(prefer_skip_nested_validation=True)
     def fit_transform(self, X, y=None):
         """Fit the components to `X` and return it in their coordinates."""
-        X = validate_data(self, X, accept_sparse=_FORMATS, ensure_min_features=2)
+        if is_plain(X) and X.shape[1] > 1:
+            note_columns(self, X)
+        else:
+            X = validate_data(self, X, accept_sparse=_FORMATS, ensure_min_features=2)
         d = X.shape[1]
         if self.n_components > d and self.algorithm != "arpack":
             raise ValueError(f"n_components({self.n_components}) must be <= n_features({d}).")
@@ -139,7 +143,8 @@ class TruncatedSVD(Versioned, CallbackSupportMixin, StockTruncatedSVD):
     def transform(self, X):
         """Return `X` in the coordinates of the components."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=_FORMATS, reset=False)
+        if not is_plain_for(self, X):
+            X = validate_data(self, X, accept_sparse=_FORMATS, reset=False)
         V = self.components_.T
         dtype = np.float32 if X.dtype == V.dtype == np.float32 else np.float64
         return Rows(X.astype(dtype, copy=False)).times(V)
